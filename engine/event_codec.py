@@ -32,27 +32,28 @@ def event_from_dict(record: Any) -> Event:
     """The event a dict says it is. Raises ValueError naming the field that is missing or wrong."""
     if not isinstance(record, dict):
         raise ValueError("an event must be an object with a `type`.")
-    cls = EVENT_TYPES.get(record.get("type")) if isinstance(record.get("type"), str) else None
-    if cls is None:
-        raise ValueError(f"unknown event type {str(record.get('type'))[:80]!r}.")
-    return cls(**_checked_fields(cls, record))
+    event_type = record.get("type")
+    if not isinstance(event_type, str) or event_type not in EVENT_TYPES:
+        raise ValueError(f"unknown event type {str(event_type)[:80]!r}.")
+    return EVENT_TYPES[event_type](**_checked_fields(event_type, record))
 
 
-def _checked_fields(cls: type[Event], record: dict[str, Any]) -> dict[str, Any]:
+def _checked_fields(event_type: str, record: dict[str, Any]) -> dict[str, Any]:
     values: dict[str, Any] = {}
-    for name, (check, required) in _field_checks(cls).items():
+    for name, (check, required) in _field_checks(event_type).items():
         if name in record:
             try:
                 values[name] = check(record[name])
             except ValueError as error:
-                raise ValueError(f"{cls.__name__}.{name} {error}") from None
+                raise ValueError(f"{event_type}.{name} {error}") from None
         elif required:
-            raise ValueError(f"{cls.__name__} lacks `{name}`.")
+            raise ValueError(f"{event_type} lacks `{name}`.")
     return values
 
 
 @cache
-def _field_checks(cls: type[Event]) -> dict[str, tuple[Check, bool]]:
+def _field_checks(event_type: str) -> dict[str, tuple[Check, bool]]:
+    cls = EVENT_TYPES[event_type]
     hints = get_type_hints(cls)
     return {f.name: (_check_for(hints[f.name]), f.default is MISSING) for f in fields(cls)}
 

@@ -57,9 +57,7 @@ class PoolCreated(Event):
 
     def describe(self) -> str:
         slots = self.num_blocks * self.block_size
-        return (
-            f"The pool has {plural(self.num_blocks, 'block')} of {self.block_size}: {plural(slots, 'slot')}."
-        )
+        return f"The pool has {plural(self.num_blocks, 'block')} of {self.block_size}: {plural(slots, 'slot')}."
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,11 +141,7 @@ class RequestPreempted(Event):
     reason: str
 
     def describe(self) -> str:
-        how = (
-            "its keys and values will be computed again"
-            if self.mode == "recompute"
-            else "swapped to CPU memory"
-        )
+        how = "its keys and values will be computed again" if self.mode == "recompute" else "swapped to CPU memory"
         return f"Request {self.request_id} is preempted ({how}): {self.reason}"
 
 
@@ -173,9 +167,8 @@ class PrefixQueried(Event):
     recomputation: bool
 
     def describe(self) -> str:
-        if self.num_hit_tokens == 0:
-            return f"{self.seq_id} finds nothing of its {plural(self.num_query_tokens, 'token')} in the prefix cache."
-        return f"{self.seq_id} finds {self.num_hit_tokens} of its {plural(self.num_query_tokens, 'token')} in the prefix cache."
+        found = self.num_hit_tokens or "nothing"
+        return f"{self.seq_id} finds {found} of its {plural(self.num_query_tokens, 'token')} in the prefix cache."
 
 
 @dataclass(frozen=True, slots=True)
@@ -270,7 +263,7 @@ class BlockShared(Event):
 
     def describe(self) -> str:
         if self.ref_cnt == 1:
-            return f"{self.seq_id} finds block {self.block_id} still cached and takes it as its block {self.logical_index}."
+            return f"{self.seq_id} takes block {self.block_id}, still cached, as its block {self.logical_index}."
         return (
             f"{self.seq_id} points its block {self.logical_index} at block {self.block_id}, "
             f"now shared by {self.ref_cnt}."
@@ -335,9 +328,7 @@ class BlockStored(Event):
     group: ClassVar[str] = "memory"
 
     def describe(self) -> str:
-        return (
-            f"Block {self.block_id} is full and can now be found by its {plural(self.block_size, 'token')}."
-        )
+        return f"Block {self.block_id} is full and can now be found by its {plural(self.block_size, 'token')}."
 
 
 @dataclass(frozen=True, slots=True)
@@ -373,7 +364,8 @@ class BlockSwappedOut(Event):
     group: ClassVar[str] = "memory"
 
     def describe(self) -> str:
-        return f"{self.seq_id}'s block {self.logical_index} goes from block {self.block_id} to CPU block {self.cpu_block_id}."
+        where = f"from block {self.block_id} to CPU block {self.cpu_block_id}"
+        return f"{self.seq_id}'s block {self.logical_index} goes {where}."
 
 
 @dataclass(frozen=True, slots=True)
@@ -387,7 +379,8 @@ class BlockSwappedIn(Event):
     group: ClassVar[str] = "memory"
 
     def describe(self) -> str:
-        return f"{self.seq_id}'s block {self.logical_index} comes back from CPU block {self.cpu_block_id} to block {self.block_id}."
+        where = f"from CPU block {self.cpu_block_id} to block {self.block_id}"
+        return f"{self.seq_id}'s block {self.logical_index} comes back {where}."
 
 
 @dataclass(frozen=True, slots=True)

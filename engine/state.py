@@ -149,9 +149,7 @@ class CacheState:
             _HANDLERS[type(event)](self, event)
         except (KeyError, IndexError, ReplayError) as error:
             detail = str(error) if isinstance(error, ReplayError) else "it names something that is not there"
-            raise ReplayError(
-                f"step {event.step}: {type(event).__name__} cannot be replayed: {detail}."
-            ) from error
+            raise ReplayError(f"step {event.step}: {type(event).__name__} cannot be replayed: {detail}.") from error
 
     # -- memory --
 
