@@ -1,0 +1,1 @@
+"""Duplicate whole blocks inside a cache: the copy of copy-on-write."""

@@ -1,0 +1,1 @@
+"""Attention that finds keys and values through each sequence's block table."""

@@ -1,0 +1,47 @@
+"""One fixture gives every backend that a machine can run, so each kernel test is written once.
+
+Without a GPU the Triton kernels run under Triton's interpreter, which must be switched on before a kernel module is
+imported. With a GPU they run on the card, in the tests marked `gpu`.
+"""
+
+import os
+from collections.abc import Iterator
+
+import pytest
+import torch
+
+from kernels.backend import Backend, select_backend
+
+if not torch.cuda.is_available():
+    os.environ.setdefault("TRITON_INTERPRET", "1")
+
+CPU, GPU = torch.device("cpu"), torch.device("cuda")
+TARGETS = [
+    pytest.param(("reference", CPU), id="reference"),
+    pytest.param(("cpu", CPU), id="cpu"),
+    pytest.param(("triton", CPU), id="triton-interpreted"),
+    pytest.param(("triton", GPU), id="triton-gpu", marks=pytest.mark.gpu),
+]
+
+
+@pytest.fixture(params=TARGETS)
+def target(request: pytest.FixtureRequest) -> tuple[Backend, torch.device]:
+    """A backend and the device that its tensors live on."""
+    name, device = request.param
+    if device == GPU and not torch.cuda.is_available():
+        pytest.skip("needs a GPU that PyTorch can see")
+    if (name, device) == ("triton", CPU) and torch.cuda.is_available():
+        pytest.skip("the Triton kernels run on this machine's GPU instead of under the interpreter")
+    try:
+        return select_backend(name, device), device
+    except ValueError as obstacle:
+        pytest.skip(str(obstacle))
+
+
+@pytest.fixture(autouse=True)
+def poisoned_outputs() -> Iterator[None]:
+    """Fill what torch.empty returns with NaN, so that a result nobody wrote cannot pass for a right one."""
+    was_on = torch.are_deterministic_algorithms_enabled()
+    torch.use_deterministic_algorithms(True, warn_only=True)
+    yield
+    torch.use_deterministic_algorithms(was_on)
