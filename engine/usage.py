@@ -1,0 +1,132 @@
+"""How memory is used, counted from a CacheState: every figure a page shows about memory is a field of these.
+
+Blocks and slots are counted apart on purpose. A gauge of blocks says how much is taken; a gauge of slots says how
+much of that holds keys and values, and the two differ by the empty tails (and, with sharing, by what is not copied).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from engine.state import BlockState, CacheState, SequenceState
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """One moment of one pool. Blocks and slots are physical, so a shared block counts once.
+
+    num_written_slots: slots in used blocks that hold keys and values. num_empty_slots: slots in used blocks that
+    hold none yet. num_copies_avoided: blocks that would exist without sharing, less those that do.
+    num_tokens_known, num_tokens_written: over the sequences that are not finished; a shared token counts once a sequence.
+    """
+
+    num_blocks: int
+    block_size: int
+    num_used_blocks: int
+    num_cached_blocks: int
+    num_free_blocks: int
+    num_shared_blocks: int
+    num_copies_avoided: int
+    num_slots: int
+    num_held_slots: int
+    num_written_slots: int
+    num_empty_slots: int
+    num_tokens_known: int
+    num_tokens_written: int
+
+    @property
+    def block_fraction(self) -> float:
+        """Used blocks over all blocks, 0 to 1: what servers report as KV cache usage."""
+        return _fraction(self.num_used_blocks, self.num_blocks)
+
+    @property
+    def slot_fraction(self) -> float:
+        """Slots that hold keys and values of running sequences over all slots, 0 to 1."""
+        return _fraction(self.num_written_slots, self.num_slots)
+
+    @property
+    def empty_fraction(self) -> float:
+        """Slots held but empty over slots held, 0 to 1: what is wasted inside blocks."""
+        return _fraction(self.num_empty_slots, self.num_held_slots)
+
+
+@dataclass(frozen=True, slots=True)
+class TableEntry:
+    """One row of a block table: logical block `logical_index` lives in physical block `block_id`.
+
+    Token positions `first_position` to `last_position` are written in it; `num_written` of its slots hold keys and
+    values. `first_slot` is the physical slot of its first token. `text` joins the pieces of the written tokens.
+    """
+
+    logical_index: int
+    block_id: int
+    first_slot: int
+    first_position: int
+    last_position: int
+    num_written: int
+    num_empty: int
+    ref_cnt: int
+    is_findable: bool
+    pieces: tuple[str, ...]
+
+
+def usage_of(state: CacheState) -> Usage:
+    """Count one state of a paged pool."""
+    used = [block for block in state.blocks if block.status == "used"]
+    written = sum(_num_written(state, block) for block in used)
+    live = [sequence for sequence in state.sequences.values() if sequence.finish_reason is None]
+    return Usage(
+        num_blocks=state.num_blocks,
+        block_size=state.block_size,
+        num_used_blocks=len(used),
+        num_cached_blocks=sum(block.status == "cached" for block in state.blocks),
+        num_free_blocks=sum(block.status == "free" for block in state.blocks),
+        num_shared_blocks=sum(block.ref_cnt > 1 for block in used),
+        num_copies_avoided=sum(block.ref_cnt - 1 for block in used),
+        num_slots=state.num_blocks * state.block_size,
+        num_held_slots=len(used) * state.block_size,
+        num_written_slots=written,
+        num_empty_slots=len(used) * state.block_size - written,
+        num_tokens_known=sum(sequence.num_tokens for sequence in live),
+        num_tokens_written=sum(sequence.num_computed_tokens for sequence in live),
+    )
+
+
+def block_table_of(state: CacheState, seq_id: str) -> list[TableEntry]:
+    """The sequence's block table, row by row, in logical order."""
+    sequence = state.sequences[seq_id]
+    return [_entry(state, sequence, index, block_id) for index, block_id in enumerate(sequence.block_table)]
+
+
+def _entry(state: CacheState, sequence: SequenceState, logical_index: int, block_id: int) -> TableEntry:
+    start = logical_index * state.block_size
+    num_written = _num_written_by(sequence, logical_index, state.block_size)
+    block = state.blocks[block_id]
+    return TableEntry(
+        logical_index=logical_index,
+        block_id=block_id,
+        first_slot=block_id * state.block_size,
+        first_position=start,
+        last_position=start + num_written - 1,
+        num_written=num_written,
+        num_empty=state.block_size - num_written,
+        ref_cnt=block.ref_cnt,
+        is_findable=block.block_hash is not None,
+        pieces=tuple(sequence.pieces[start : start + num_written]),
+    )
+
+
+def _num_written(state: CacheState, block: BlockState) -> int:
+    """Slots of a used block that hold keys and values: as many as the holder that has come furthest wrote."""
+    return max(
+        _num_written_by(state.sequences[seq_id], logical_index, state.block_size)
+        for seq_id, logical_index in block.owners.items()
+    )
+
+
+def _num_written_by(sequence: SequenceState, logical_index: int, block_size: int) -> int:
+    return min(max(sequence.num_computed_tokens - logical_index * block_size, 0), block_size)
+
+
+def _fraction(part: int, whole: int) -> float:
+    return part / whole if whole else 0.0
