@@ -30,6 +30,11 @@ def span(start: int, count: int, noun: str) -> str:
     return f"{noun} {start}" if count == 1 else f"{noun}s {start} to {start + count - 1}"
 
 
+def ended(text: str) -> str:
+    """The text with a full stop behind it, when it has none: reasons may be sentences or bare figures."""
+    return text if text.endswith((".", "!", "?")) else f"{text}."
+
+
 @dataclass(frozen=True, slots=True)
 class Event:
     """One thing that happened. `step` counts scheduler iterations from 1; 0 is before the first."""
@@ -62,7 +67,7 @@ class PoolCreated(Event):
 
 @dataclass(frozen=True, slots=True)
 class ArenaCreated(Event):
-    """Memory for contiguous reservations. `allocator`: first_fit | best_fit | buddy."""
+    """Memory for contiguous runs. `allocator`: first_fit | best_fit | buddy; `reservation`: the rule's label."""
 
     num_slots: int
     allocator: str
@@ -71,8 +76,8 @@ class ArenaCreated(Event):
 
     def describe(self) -> str:
         return (
-            f"One stretch of {plural(self.num_slots, 'slot')}, handed out by {self.allocator.replace('_', ' ')} "
-            f"in runs sized by {self.reservation}."
+            f"Memory is one stretch of {plural(self.num_slots, 'slot')}, handed out by "
+            f"{self.allocator.replace('_', ' ')}; reservation rule: {self.reservation}."
         )
 
 
@@ -106,7 +111,7 @@ class RequestRefused(Event):
     reason: str
 
     def describe(self) -> str:
-        return f"Request {self.request_id} is refused: {self.reason}"
+        return ended(f"Request {self.request_id} is refused: {self.reason}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +122,7 @@ class AdmissionDeferred(Event):
     reason: str
 
     def describe(self) -> str:
-        return f"Request {self.request_id} waits: {self.reason}"
+        return ended(f"Request {self.request_id} waits: {self.reason}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +147,7 @@ class RequestPreempted(Event):
 
     def describe(self) -> str:
         how = "its keys and values will be computed again" if self.mode == "recompute" else "swapped to CPU memory"
-        return f"Request {self.request_id} is preempted ({how}): {self.reason}"
+        return ended(f"Request {self.request_id} is preempted ({how}): {self.reason}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -409,7 +414,8 @@ class RegionReserved(Event):
     group: ClassVar[str] = "memory"
 
     def describe(self) -> str:
-        return f"{self.request_id} reserves {span(self.start, self.num_slots, 'slot')}."
+        asked = f", of which it asked for {self.num_needed}" if self.num_needed != self.num_slots else ""
+        return f"{self.request_id} reserves {span(self.start, self.num_slots, 'slot')}{asked}."
 
 
 @dataclass(frozen=True, slots=True)

@@ -235,22 +235,39 @@ class CacheState:
     def _region_reserved(self, e: ev.RegionReserved) -> None:
         if e.start < 0 or e.num_slots < 1 or e.start + e.num_slots > len(self.arena):
             raise ReplayError("the region lies outside memory")
+        if not 1 <= e.num_needed <= e.num_slots:
+            raise ReplayError(f"a region of {e.num_slots} slots cannot serve a need of {e.num_needed}")
+        if e.request_id in self.regions or e.request_id not in self.requests:
+            raise ReplayError("a region belongs to one request, and a request has one region")
+        if any(e.start < r.start + r.num_slots and r.start < e.start + e.num_slots for r in self.regions.values()):
+            raise ReplayError("the region overlaps another one")
         self.regions[e.request_id] = Region(e.request_id, e.start, e.num_slots, e.num_needed)
 
     def _region_freed(self, e: ev.RegionFreed) -> None:
-        del self.regions[e.request_id]
+        region = self.regions.pop(e.request_id)
+        if (region.start, region.num_slots) != (e.start, e.num_slots):
+            raise ReplayError("the region given back is not the one that was reserved")
 
     def _slots_written(self, e: ev.SlotsWritten) -> None:
         sequence = self.sequences[e.seq_id]
+        if not 0 <= e.start <= e.start + len(e.slots) <= sequence.num_tokens:
+            raise ReplayError(f"only known tokens can be written, and {e.seq_id} has {sequence.num_tokens}")
         for position, slot in enumerate(e.slots, e.start):
             content = SlotContent(e.seq_id, position, sequence.token_ids[position], sequence.pieces[position])
             if self.arena:
-                self.arena[slot] = content
-            else:
+                self._write_into_region(sequence.request_id, slot, content)
+            elif self.blocks:
                 self._block(slot // self.block_size).slots[slot % self.block_size] = content
+            else:
+                raise ReplayError("there is no memory to write into")
         sequence.num_computed_tokens = e.start + len(e.slots)
-        if sequence.request_id in self.regions:
-            self.regions[sequence.request_id].num_written = sequence.num_computed_tokens
+
+    def _write_into_region(self, request_id: str, slot: int, content: SlotContent) -> None:
+        region = self.regions[request_id]
+        if not region.start <= slot < region.start + region.num_needed:
+            raise ReplayError(f"slot {slot} is not one that {request_id} asked for")
+        self.arena[slot] = content
+        region.num_written = content.position + 1
 
     # -- requests and sequences --
 
@@ -329,7 +346,11 @@ class CacheState:
         sequence.pieces.append(e.piece)
 
     def _sequence_finished(self, e: ev.SequenceFinished) -> None:
-        self.sequences[e.seq_id].finish_reason = e.reason
+        sequence = self.sequences[e.seq_id]
+        sequence.finish_reason = e.reason
+        for cpu_block_id in sequence.cpu_block_table:
+            self.cpu_blocks[cpu_block_id].owners.pop(e.seq_id, None)
+        sequence.cpu_block_table.clear()
 
     def _step_completed(self, _e: ev.StepCompleted) -> None:
         """The beat carries times and counts only; it changes no state."""

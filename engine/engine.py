@@ -1,0 +1,262 @@
+"""The engine: requests in, tokens out, one event log.
+
+    step():  schedule -> run -> commit -> advance -> finish
+
+Everything that happens to memory is in `engine.trace`; nothing else draws or counts it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+
+from engine.admission import RequestRefusedError, check_prompt, check_request_id
+from engine.block_pool import BlockPool
+from engine.config import EngineConfig
+from engine.decoding import Decoder, hypotheses, score_of
+from engine.events import FinishReason, RequestAdded, RequestFinished, RequestRefused, StepCompleted
+from engine.invariants import InvariantChecker
+from engine.kv_cache import KVCacheManager
+from engine.lifecycle import Lifecycle
+from engine.outputs import RequestOutput
+from engine.parts import EngineParts
+from engine.sampling_params import SamplingParams
+from engine.scheduler import ScheduledSequence, Scheduler
+from engine.sequence import Sequence as TokenSequence
+from engine.sequence import SequenceGroup
+from engine.state import CacheState
+from engine.trace import Trace
+
+Prompt = str | Sequence[int]
+
+
+class Engine:
+    """A paged-attention engine. Not thread-safe: one caller at a time."""
+
+    def __init__(self, config: EngineConfig | None = None, parts: EngineParts | None = None) -> None:
+        """`parts`: a loaded model to share between engines, or a script; without it the config's model is loaded."""
+        self.config = config or EngineConfig()
+        if parts is None:
+            from engine.loading import load_parts
+
+            parts = load_parts(self.config)
+        self.parts = parts
+        self.tokenizer = parts.tokenizer
+        self.trace = Trace(info={"source": "engine", **parts.info})
+        pool = BlockPool(
+            self.config.num_blocks,
+            self.config.block_size,
+            self.trace,
+            num_cpu_blocks=self.config.num_cpu_blocks,
+            free_order=self.config.free_order,
+        )
+        self.kv = KVCacheManager(
+            pool,
+            enable_prefix_caching=self.config.enable_prefix_caching,
+            num_cpu_blocks=self.config.num_cpu_blocks,
+            store=parts.store,
+        )
+        self.scheduler = Scheduler(self.config, self.kv, self.trace)
+        self.lifecycle = Lifecycle(self.kv, self.trace, parts.tokenizer, self.config.max_model_len)
+        self.decoder = Decoder(self.lifecycle, parts.chooser)
+        self._groups: dict[str, SequenceGroup] = {}
+        self._refused: set[str] = set()
+        self._checker = InvariantChecker(self.kv, self.trace)
+
+    @property
+    def backend(self) -> str:
+        """Which attention backend runs."""
+        return str(self.trace.info.get("backend", ""))
+
+    @property
+    def backend_reason(self) -> str:
+        """Why that one, in a sentence."""
+        return str(self.trace.info.get("backend_reason", ""))
+
+    # -- requests --
+
+    def add_request(self, prompt: Prompt, params: SamplingParams | None = None, request_id: str | None = None) -> str:
+        """Queue a prompt (text or token ids). Returns its id: `A`, `B`, ... unless one is given.
+
+        Raises RequestRefusedError, and logs RequestRefused, when it can never run here.
+        """
+        params = params or SamplingParams()
+        name = request_id if request_id is not None else self._next_request_id()
+        token_ids = self.tokenizer.encode(prompt) if isinstance(prompt, str) else list(prompt)
+        try:
+            check_request_id(name, self._groups)
+            check_prompt(self.config, self.parts.vocab_size, token_ids, params)
+        except RequestRefusedError as error:
+            self._refused.add(name)
+            self.trace.append(RequestRefused(self.trace.step, name, str(error)))
+            raise
+        self._enqueue(name, token_ids, params)
+        return name
+
+    def abort_request(self, request_id: str) -> None:
+        """End a request in whatever state it is; every block comes back. Unknown and finished ids are ignored."""
+        group = self._groups.get(request_id)
+        if group is None or group.is_finished:
+            return
+        for seq in reversed(group.live_sequences):
+            self.lifecycle.end(seq, "abort")
+        self._finish(group)
+
+    def fork_request(self, request_id: str) -> str:
+        """Start a new request from where another one is: same tokens, same blocks, copied only when they differ.
+
+        Raises RequestRefusedError when the request is not running or no seat is left.
+        """
+        group = self._groups.get(request_id)
+        if group is None or group.status != "running" or group.params.num_sequences > 1:
+            raise RequestRefusedError(f"Only a running request with one sequence can be forked; {request_id!r} is not.")
+        seated = sum(g.num_seats for g in self.scheduler.running)
+        if seated >= self.config.max_num_seqs:
+            raise RequestRefusedError(f"All {self.config.max_num_seqs} seats (max_num_seqs) are taken.")
+        parent, name = group.live_sequences[0], self._next_request_id()
+        twin = SequenceGroup(name, len(self._groups), group.params, self._seed(group.params), [], "running")
+        self._groups[name] = twin
+        self.lifecycle.adopt(parent, parent.fork(name, 0), twin)
+        self.scheduler.running.append(twin)
+        return name
+
+    def preempt_request(self, request_id: str) -> None:
+        """Take a running request's blocks away, as the scheduler does when blocks are short. Else no effect."""
+        group = self._groups.get(request_id)
+        if group is not None and group.status == "running":
+            self.scheduler.preempt(group, "asked to make room.")
+
+    def has_unfinished_requests(self) -> bool:
+        return self.scheduler.has_unfinished()
+
+    # -- the beat --
+
+    def step(self) -> list[RequestOutput]:
+        """One scheduler iteration. Returns the requests that got a token or ended."""
+        started = time.perf_counter()
+        self.trace.step += 1
+        items = self.scheduler.schedule()
+        if items:
+            logits = self.parts.runner.run(items)
+            self._commit(items)
+            self.decoder.advance(items, logits)
+        touched = list(dict.fromkeys(item.group for item in items if item.needs_logits or item.group.is_finished))
+        for group in touched:
+            if group.is_finished:
+                self._finish(group)
+        self._complete_step(items, started)
+        return [self.output(group.request_id) for group in touched]
+
+    def generate(
+        self,
+        prompts: Sequence[Prompt],
+        params: SamplingParams | Sequence[SamplingParams] | None = None,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> list[RequestOutput]:
+        """Run prompts to their end; one output a prompt, in order. A refused prompt has `error` and no outputs.
+
+        `progress(num_finished, num_prompts)` is called after every step.
+        """
+        wishes = list(params) if isinstance(params, Sequence) else [params] * len(prompts)
+        results = [self._try_add(prompt, wish) for prompt, wish in zip(prompts, wishes, strict=True)]
+        accepted = [result for result in results if isinstance(result, str)]
+        while any(not self._groups[name].is_finished for name in accepted):
+            self.step()
+            if progress:
+                progress(sum(self._groups[name].is_finished for name in accepted), len(prompts))
+        return [self.output(result) if isinstance(result, str) else result for result in results]
+
+    # -- looking --
+
+    def output(self, request_id: str) -> RequestOutput:
+        """What a request has produced so far. Raises KeyError for an id that was never accepted."""
+        group = self._groups[request_id]
+        if not group.params.uses_beam_search:
+            return self.lifecycle.output(group, group.sequences)
+        if group.is_finished:
+            ranked = sorted(hypotheses(group) or group.sequences, key=score_of, reverse=True)
+            return self.lifecycle.output(group, ranked[: group.params.n])
+        return self.lifecycle.output(group, group.live_sequences)
+
+    def snapshot(self) -> CacheState:
+        """Block tables, blocks, queues and counters now: the fold of the trace, a copy of your own."""
+        return self.trace.at(self.trace.num_steps)
+
+    def check_invariants(self) -> None:
+        """Raises InvariantError with the broken rule named."""
+        self._checker.check([seq for group in self._groups.values() for seq in group.live_sequences])
+
+    # -- experiments on memory --
+
+    def shuffle_blocks(self, permutation: Sequence[int]) -> None:
+        """Move physical block `i` to `permutation[i]`, data and tables together: the output must not notice."""
+        self.kv.shuffle(permutation)
+
+    def clear_prefix_cache(self) -> None:
+        """Forget all findable content; requests in flight keep their blocks."""
+        self.kv.pool.clear_prefix_cache()
+
+    # -- inside --
+
+    def _enqueue(self, name: str, token_ids: list[int], params: SamplingParams) -> None:
+        pieces = tuple(self.tokenizer.display(token_id) for token_id in token_ids)
+        self.trace.append(
+            RequestAdded(
+                self.trace.step, name, tuple(token_ids), pieces, params.max_tokens, params.n, params.beam_width
+            )
+        )
+        first = TokenSequence(name, 0, token_ids, len(token_ids))
+        group = SequenceGroup(name, len(self._groups), params, self._seed(params), [first])
+        self._groups[name] = group
+        self.lifecycle.begin(group, first)
+        if self.config.parallel_sampling == "prefix_cache" and not params.uses_beam_search:
+            for _ in range(params.n - 1):
+                self.lifecycle.fork(first, group)
+        self.scheduler.add(group)
+
+    def _try_add(self, prompt: Prompt, params: SamplingParams | None) -> str | RequestOutput:
+        name = self._next_request_id()
+        try:
+            return self.add_request(prompt, params, name)
+        except RequestRefusedError as error:
+            return RequestOutput(name, finished=True, error=str(error))
+
+    def _commit(self, items: list[ScheduledSequence]) -> None:
+        for item in items:
+            self.kv.commit(item.sequence, item.num_new_tokens)
+
+    def _finish(self, group: SequenceGroup) -> None:
+        self.scheduler.finish(group)
+        reasons = [seq.finish_reason for seq in group.sequences if seq.finish_reason != "beam_pruned"]
+        reason: FinishReason = reasons[0] if reasons and reasons[0] else "length"
+        self.trace.append(RequestFinished(self.trace.step, group.request_id, reason))
+
+    def _complete_step(self, items: list[ScheduledSequence], started: float) -> None:
+        self.trace.append(
+            StepCompleted(
+                self.trace.step,
+                sum(item.num_new_tokens for item in items),
+                len(self.scheduler.running),
+                len(self.scheduler.waiting) + len(self.scheduler.swapped),
+                (time.perf_counter() - started) * 1000,
+            )
+        )
+
+    def _seed(self, params: SamplingParams) -> int:
+        """The request's own seed, or one that follows from the engine's seed and the order of arrival."""
+        return params.seed if params.seed is not None else self.config.seed * 1_000_003 + len(self._groups)
+
+    def _next_request_id(self) -> str:
+        number = len(self._groups) + len(self._refused)
+        while (name := _letters(number)) in self._groups or name in self._refused:
+            number += 1
+        return name
+
+
+def _letters(number: int) -> str:
+    """0 -> A, 25 -> Z, 26 -> AA: short names that a picture can show."""
+    name = ""
+    while number >= 0:
+        name = chr(ord("A") + number % 26) + name
+        number = number // 26 - 1
+    return name

@@ -1,0 +1,125 @@
+"""What must hold after every step, each rule with a name (design: Invariants).
+
+The checker folds the trace beside the engine, so it also proves that the log tells the truth: a picture drawn
+from the trace and the engine's own tables are compared field by field.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from engine.events import Event, SlotsWritten
+from engine.kv_cache import KVCacheManager
+from engine.sequence import Sequence
+from engine.state import CacheState
+from engine.trace import Trace
+
+
+class InvariantError(AssertionError):
+    """A rule is broken. `rule` is its name."""
+
+    def __init__(self, rule: str, detail: str) -> None:
+        super().__init__(f"{rule}: {detail}")
+        self.rule = rule
+
+
+class InvariantChecker:
+    """Remembers how far it has read, so that a check costs the pool's size plus the new events."""
+
+    def __init__(self, kv: KVCacheManager, trace: Trace) -> None:
+        self.kv = kv
+        self.trace = trace
+        self.state = CacheState()
+        self._num_read = 0
+
+    def check(self, live: list[Sequence]) -> None:
+        """Raises InvariantError naming the first broken rule. `live`: all unfinished sequences."""
+        self._read_new_events()
+        self._check_free_queue()
+        self._check_ref_counts()
+        self._check_table_lengths(live)
+        self._check_findable_content()
+        self._check_swap_space()
+        self._check_log_tells_the_truth(live)
+
+    def _read_new_events(self) -> None:
+        for event in self.trace.events[self._num_read :]:
+            self._check_write(event)
+            self.state.apply(event)
+        self._num_read = len(self.trace.events)
+
+    def _check_write(self, event: Event) -> None:
+        """No slot is written outside the writer's own blocks, nor in a block that others name too."""
+        if not isinstance(event, SlotsWritten):
+            return
+        for slot in event.slots:
+            owners = self.state.blocks[slot // self.state.block_size].owners
+            if set(owners) != {event.seq_id}:
+                raise InvariantError(
+                    "write_in_own_block", f"{event.seq_id} wrote slot {slot} of a block held by {sorted(owners)}"
+                )
+
+    def _check_free_queue(self) -> None:
+        pool = self.kv.pool
+        unheld = {block.block_id for block in pool.blocks if block.ref_cnt == 0}
+        if unheld != set(pool.free_block_queue):
+            odd = sorted(unheld ^ set(pool.free_block_queue))
+            raise InvariantError("free_queue", f"blocks {odd} are free or queued, but not both")
+        if [block.block_id for block in pool.blocks] != list(range(pool.num_blocks)):
+            raise InvariantError("free_queue", "a block carries another block's number")
+
+    def _check_ref_counts(self) -> None:
+        named = Counter(block_id for table in self.kv.block_tables.values() for block_id in table)
+        for block in self.kv.pool.blocks:
+            if block.ref_cnt != named[block.block_id]:
+                detail = f"block {block.block_id} counts {block.ref_cnt}, named by {named[block.block_id]} tables"
+                raise InvariantError("ref_cnt", detail)
+
+    def _check_table_lengths(self, live: list[Sequence]) -> None:
+        for seq in live:
+            swapped = self.kv.swap_space.tables.get(seq.seq_id, [])
+            length = len(self.kv.block_tables.get(seq.seq_id, [])) + len(swapped)
+            if length != self.kv.num_blocks_for(seq.num_computed_tokens):
+                detail = f"{seq.seq_id} has {length} blocks for {seq.num_computed_tokens} computed tokens"
+                raise InvariantError("table_length", detail)
+        strays = set(self.kv.block_tables) - {seq.seq_id for seq in live}
+        if strays:
+            raise InvariantError("table_length", f"finished sequences still hold tables: {sorted(strays)}")
+
+    def _check_findable_content(self) -> None:
+        """A findable block holds exactly the tokens it is found by."""
+        for block, drawn in zip(self.kv.pool.blocks, self.state.blocks, strict=True):
+            if block.node is None:
+                continue
+            written = tuple(slot.token_id if slot else None for slot in drawn.slots)
+            if written != block.node.token_ids:
+                detail = f"block {block.block_id} is found by {block.node.token_ids} and holds {written}"
+                raise InvariantError("findable_content", detail)
+
+    def _check_swap_space(self) -> None:
+        space = self.kv.swap_space
+        named = Counter(block_id for table in space.tables.values() for block_id in table)
+        if any(count != named[block_id] for block_id, count in enumerate(space.ref_cnts)):
+            raise InvariantError("swap_space", f"counts {space.ref_cnts} against tables {space.tables}")
+        if len(space.free_blocks) + len(named) != space.num_cpu_blocks:
+            raise InvariantError("swap_space", f"{len(space.free_blocks)} free and {len(named)} held blocks")
+
+    def _check_log_tells_the_truth(self, live: list[Sequence]) -> None:
+        pool, state = self.kv.pool, self.state
+        tables = {s: q.block_table for s, q in state.sequences.items() if q.block_table}
+        self._require_equal("block tables", {s: t for s, t in self.kv.block_tables.items() if t}, tables)
+        cpu_tables = {s: q.cpu_block_table for s, q in state.sequences.items() if q.cpu_block_table}
+        self._require_equal("CPU block tables", {s: t for s, t in self.kv.swap_space.tables.items() if t}, cpu_tables)
+        self._require_equal("free queue", list(pool.free_block_queue), list(state.free_block_queue))
+        hashes = [block.node.block_hash if block.node else None for block in pool.blocks]
+        self._require_equal("findable blocks", hashes, [block.block_hash for block in state.blocks])
+        for seq in live:
+            told = state.sequences[seq.seq_id]
+            self._require_equal(f"tokens of {seq.seq_id}", seq.token_ids, told.token_ids)
+            self._require_equal(
+                f"num_computed_tokens of {seq.seq_id}", seq.num_computed_tokens, told.num_computed_tokens
+            )
+
+    def _require_equal(self, what: str, engine_has: object, log_says: object) -> None:
+        if engine_has != log_says:
+            raise InvariantError("log_tells_the_truth", f"{what}: engine {engine_has}, log {log_says}")

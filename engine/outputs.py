@@ -1,0 +1,30 @@
+"""What a request has produced so far: plain records for pages, notebooks and servers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from engine.events import FinishReason
+
+
+@dataclass(frozen=True, slots=True)
+class SequenceOutput:
+    """One sample or beam. `text` never ends in half a character; it is complete once finished."""
+
+    seq_id: str
+    index: int
+    text: str
+    token_ids: tuple[int, ...]
+    cumulative_logprob: float
+    finish_reason: FinishReason | None
+
+
+@dataclass(frozen=True, slots=True)
+class RequestOutput:
+    """One request, best sample first for beams, in order of index otherwise. `error`: why it was refused."""
+
+    request_id: str
+    prompt_token_ids: tuple[int, ...] = ()
+    outputs: list[SequenceOutput] = field(default_factory=list)
+    finished: bool = False
+    error: str | None = None
