@@ -61,10 +61,11 @@ def _choose(device: torch.device) -> tuple[str, str]:
 
 def _obstacle(name: str, device: torch.device) -> str:
     """What keeps backend `name` from running on `device`; empty when nothing does."""
-    obstacle = {"cpu": _cpu_obstacle, "triton": _triton_obstacle, "reference": lambda _: ""}[name](device)
-    if not obstacle and find_spec(f"kernels.paged_attention.{_TWIN_MODULE[name]}") is None:
-        return "its kernels are still to be written"
-    return obstacle
+    if name == "cpu":
+        return _cpu_obstacle(device)
+    if name == "triton":
+        return _triton_obstacle(device)
+    return ""
 
 
 def _cpu_obstacle(device: torch.device) -> str:
@@ -78,6 +79,8 @@ def _cpu_obstacle(device: torch.device) -> str:
 def _triton_obstacle(device: torch.device) -> str:
     if find_spec("triton") is None:
         return "the triton package is not installed (it exists for Linux only)"
+    if find_spec("kernels.paged_attention.triton_kernel") is None:
+        return "its kernels are still to be written"
     if device.type == "cpu" and os.environ.get("TRITON_INTERPRET") != "1":
         return "the model is on the CPU, and Triton needs a GPU (or TRITON_INTERPRET=1 set before the start)"
     if device.type not in ("cpu", "cuda"):

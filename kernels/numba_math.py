@@ -1,0 +1,87 @@
+"""The little that Numba lacks for these kernels: bfloat16, a vectorised exponential, and a cache that may be absent.
+
+Everything here is inlined into the loops that call it. Numba's cache on disk watches only the file of the outer
+function, so after an edit here delete the `*.nbi` files in the kernels' `__pycache__` folders.
+"""
+
+# Numba takes the types of what it compiles from the arguments of the first call.
+# mypy: disable-error-code="no-untyped-def"
+
+from collections.abc import Callable
+from typing import Any
+
+import numba
+import numpy as np
+import torch
+from llvmlite import ir  # type: ignore[import-untyped]
+from numba.core import types
+from numba.extending import intrinsic
+
+FAST_MATH = {"reassoc", "contract", "arcp", "nsz", "nnan"}
+"""Lets LLVM reorder sums and fuse multiply-adds. Not "ninf": the softmax loops count on minus infinity."""
+
+
+def compiled(**options: Any) -> Callable[[Callable[..., Any]], Any]:
+    """numba.njit with these kernels' arithmetic, cached on disk where a cache folder can be written."""
+
+    def decorate(function: Callable[..., Any]) -> Any:
+        try:
+            return numba.njit(fastmath=FAST_MATH, cache=True, **options)(function)
+        except RuntimeError:  # no folder to cache in: compile at every start instead
+            return numba.njit(fastmath=FAST_MATH, **options)(function)
+
+    return decorate
+
+
+def flat_view(tensor: torch.Tensor) -> Any:
+    """A contiguous tensor as a flat NumPy array on the same memory; bfloat16 appears as its bits, uint16."""
+    if not tensor.is_contiguous():
+        raise ValueError(f"the cpu kernels need a contiguous tensor, not strides {tensor.stride()}")
+    bits = tensor.view(torch.uint16) if tensor.dtype == torch.bfloat16 else tensor
+    return bits.view(-1).numpy()
+
+
+@intrinsic
+def widen(_context, stored):
+    """A cache element as float32: itself, or bfloat16 bits moved to the upper half of a float32."""
+    if isinstance(stored, types.Float):
+        return types.float32(types.float32), lambda _context, _builder, _signature, arguments: arguments[0]
+
+    def generate(_context, builder, _signature, arguments):
+        word = builder.zext(arguments[0], ir.IntType(32))
+        return builder.bitcast(builder.shl(word, word.type(16)), ir.FloatType())
+
+    return types.float32(types.uint16), generate
+
+
+@intrinsic
+def power_of_two(_context, _exponent):
+    """2 ** exponent for an int32 in [-126, 127]: the exponent field of a float32, written directly."""
+
+    def generate(_context, builder, _signature, arguments):
+        biased = builder.add(arguments[0], arguments[0].type(127))
+        return builder.bitcast(builder.shl(biased, biased.type(23)), ir.FloatType())
+
+    return types.float32(types.int32), generate
+
+
+LOG2_E = np.float32(1.4426950408889634)
+LIMIT = np.float32(126.0)
+# 2 ** f on [0, 1): the polynomial of degree 5, exact at 0, with the least greatest relative error (8.3e-8).
+C5, C4, C3, C2, C1 = (
+    np.float32(c) for c in (0.0018671305, 0.0090170292, 0.0557999142, 0.2401644497, 0.6931513119)
+)
+ONE = np.float32(1.0)
+
+
+@numba.njit(inline="always")
+def exponential(x):
+    """e ** x in float32, in arithmetic that LLVM can vectorise (a call to expf it cannot).
+
+    Arguments are held to +-87: minus infinity gives 1e-38, not 0.
+    """
+    power = min(max(x * LOG2_E, -LIMIT), LIMIT)
+    whole = np.floor(power)
+    f = power - whole
+    fraction = ((((C5 * f + C4) * f + C3) * f + C2) * f + C1) * f + ONE
+    return fraction * power_of_two(np.int32(whole))
