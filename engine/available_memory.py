@@ -1,0 +1,52 @@
+"""How much memory a device still has, asked before a large allocation rather than learnt from its failure."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import sys
+from pathlib import Path
+
+import torch
+
+CGROUP = Path("/sys/fs/cgroup")
+
+
+def available_memory(device: torch.device) -> int | None:
+    """Bytes that could be allocated on `device` now, or None where this system does not say."""
+    if device.type == "cuda":
+        free, _total = torch.cuda.mem_get_info(device)
+        return int(free)
+    if device.type != "cpu":
+        return None
+    if sys.platform == "linux":
+        return _linux(Path("/proc/meminfo"), CGROUP)
+    if sys.platform == "win32":
+        return _windows()
+    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+
+
+def _linux(meminfo: Path, cgroup: Path) -> int:
+    """The machine's available memory, or a container's remaining share where that is less."""
+    fields = dict(line.split(":", 1) for line in meminfo.read_text().splitlines())
+    machine = int(fields["MemAvailable"].split()[0]) * 1024
+    share = _container_share(cgroup)
+    return machine if share is None else min(machine, share)
+
+
+def _container_share(cgroup: Path) -> int | None:
+    """Control groups version 2: limit less use; None without a limit."""
+    try:
+        limit = (cgroup / "memory.max").read_text().strip()
+        used = int((cgroup / "memory.current").read_text())
+    except (OSError, ValueError):
+        return None
+    return None if limit == "max" else max(int(limit) - used, 0)
+
+
+def _windows() -> int:
+    """GlobalMemoryStatusEx: a structure of two 32-bit fields, then 64-bit ones; available memory is the second."""
+    status = (ctypes.c_ulonglong * 8)()
+    status[0] = ctypes.sizeof(status)
+    ctypes.CDLL("kernel32").GlobalMemoryStatusEx(ctypes.byref(status))
+    return int(status[2])

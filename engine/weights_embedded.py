@@ -1,0 +1,108 @@
+"""The default model, SmolLM2-135M-Instruct: fetched once, converted once, then mapped from the cache.
+
+The cache keeps the quantised numbers as the GGUF has them (99 MB) and no second form: float32 and bfloat16 are
+dequantised from them, and four bits are repacked, in well under a second at each start. torch's packed order
+differs from CPU to CPU, so a packed file would not survive a move to another machine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import torch
+from safetensors import safe_open
+from torch import Tensor
+
+from engine.linear import Embedding, Linear
+from engine.progress import Progress, ProgressCallback
+from engine.quantised import EightBitGroups, FourBitGroups
+from engine.weights_cache import cached_folder
+from engine.weights_download import fetch_gguf
+from engine.weights_source import DenseSource, WeightSource
+
+EMBEDDED_MODEL = "smollm2-135m-instruct"
+WEIGHTS_FILE = "weights.safetensors"
+CACHE_NAME = f"{EMBEDDED_MODEL}-1"  # raise the number when the form of the converted files changes
+
+Fetch = Callable[[Path, ProgressCallback], Path]
+
+
+def embedded_folder(progress: ProgressCallback, fetch: Fetch = fetch_gguf) -> Path:
+    """The cached, checked folder with `weights.safetensors`, `config.json` and the tokenizer's files."""
+    return cached_folder(CACHE_NAME, partial(_fetch_and_convert, progress=progress, fetch=fetch))
+
+
+def embedded_source(folder: Path, dtype: torch.dtype, device: torch.device) -> WeightSource:
+    """The weights as dense float32, float16 or bfloat16."""
+    tensors = read_tensors(folder)
+    return DenseSource(partial(_dequantised, tensors), dtype, device, tie_word_embeddings=True)
+
+
+def embedded_int4_source(folder: Path) -> WeightSource:
+    """The weights in their own four bits, for the CPU."""
+    return FourBitSource(read_tensors(folder), torch.device("cpu"))
+
+
+def read_tensors(folder: Path) -> dict[str, Tensor]:
+    """The quantised tensors, mapped from the file."""
+    with safe_open(folder / WEIGHTS_FILE, framework="pt") as file:
+        return {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118  (not a dict)
+
+
+@dataclass(frozen=True)
+class FourBitSource:
+    """Products over four and eight bits; what lies between them stays in float32."""
+
+    tensors: dict[str, Tensor]
+    device: torch.device
+    dtype: torch.dtype = torch.float32
+
+    def linear(self, *names: str) -> Linear:
+        return _four_bits(self.tensors, *names).as_linear()
+
+    def vector(self, name: str) -> Tensor | None:
+        return self.tensors.get(f"{name}.weight")
+
+    def embedding_and_head(self) -> tuple[Embedding, Linear]:
+        embedding = _eight_bits(self.tensors, "model.embed_tokens")
+        return embedding, embedding.as_linear()
+
+
+def _fetch_and_convert(folder: Path, progress: ProgressCallback, fetch: Fetch) -> None:
+    # Imported here because only the first start reads a GGUF.
+    from engine.weights_gguf import convert_gguf
+
+    gguf = fetch(folder, progress)
+    size = gguf.stat().st_size
+    progress(Progress("convert", 0, size, "Converting the model, once"))
+    convert_gguf(gguf, folder, WEIGHTS_FILE)
+    gguf.unlink()
+    progress(Progress("convert", size, size, "Converting the model, once"))
+
+
+def _dequantised(tensors: dict[str, Tensor], name: str) -> Tensor | None:
+    """The tensor a Hugging Face checkpoint would call `name`, float32, or None where it has none."""
+    base = name.removesuffix(".weight")
+    if name in tensors:
+        return tensors[name]
+    if f"{base}.nibbles" in tensors:
+        return _four_bits(tensors, base).dequantised()
+    if f"{base}.quantised" in tensors:
+        return _eight_bits(tensors, base).dequantised()
+    return None
+
+
+def _four_bits(tensors: dict[str, Tensor], *names: str) -> FourBitGroups:
+    """The matrices `names`, one's rows below another's."""
+
+    def rows(part: str) -> Tensor:
+        return torch.cat([tensors[f"{name}.{part}"] for name in names])
+
+    return FourBitGroups(rows("nibbles"), rows("scale"), rows("minimum"))
+
+
+def _eight_bits(tensors: dict[str, Tensor], name: str) -> EightBitGroups:
+    return EightBitGroups(tensors[f"{name}.quantised"], tensors[f"{name}.scale"])
