@@ -1,0 +1,147 @@
+// Where things go. Pure functions of sizes: the same input gives the same picture.
+
+const DETAILS = ["text", "slots", "cells"];
+
+// The ways to lay `count` blocks of `blockSize` slots into a width, from the richest that fits the height.
+function planBlocks({ count, blockSize, width, maxHeight, unit, detail }) {
+  const wanted = detail === "auto" ? DETAILS : [detail];
+  let plan = null;
+  for (const name of wanted) {
+    plan = name === "cells" ? planCells(count, width, maxHeight, unit) : planCards(name, count, blockSize, width, unit);
+    const nodes = name === "cells" ? 0 : count * blockSize;
+    if (plan && ((plan.height <= maxHeight && nodes <= 1500) || (name === "text" && nodes <= 64))) return plan;
+  }
+  return plan ?? planCells(count, width, maxHeight, unit);
+}
+
+function planCards(detail, count, blockSize, width, unit) {
+  const text = detail === "text";
+  const sizes = {
+    pad: 6 * unit, header: (text ? 24 : 19) * unit, slotGap: (text ? 3 : 2) * unit, slotH: (text ? 30 : 10) * unit,
+    minSlot: (text ? 46 : 9) * unit, maxSlot: (text ? 84 : 14) * unit, gapX: (text ? 18 : 10) * unit,
+    gapY: (text ? 16 : 10) * unit, minWidth: (text ? 92 : 62) * unit,
+  };
+  const plans = slotsPerLineChoices(blockSize).map((perLine) => cardsPlan(detail, count, blockSize, width, perLine, sizes));
+  return plans.filter(Boolean).reduce((best, p) => (!best || p.cost < best.cost ? p : best), null);
+}
+
+function slotsPerLineChoices(blockSize) {
+  const choices = new Set();
+  for (let lines = 1; lines <= blockSize; lines++) choices.add(Math.ceil(blockSize / lines));
+  return [...choices].filter((perLine) => perLine <= 16 && (perLine > 1 || blockSize < 3));
+}
+
+function cardsPlan(detail, count, blockSize, width, perLine, z) {
+  const lines = Math.ceil(blockSize / perLine);
+  const cardWidth = (slot) => Math.max(z.minWidth, 2 * z.pad + perLine * slot + (perLine - 1) * z.slotGap);
+  let cols = Math.min(count, Math.floor((width + z.gapX) / (cardWidth(z.minSlot) + z.gapX)));
+  if (cols < 1) return null;
+  const rows = Math.ceil(count / cols);
+  cols = Math.ceil(count / rows);
+  const room = (width - (cols - 1) * z.gapX) / cols;
+  const slotW = Math.min(z.maxSlot, (room - 2 * z.pad - (perLine - 1) * z.slotGap) / perLine);
+  const cellW = cardWidth(slotW);
+  const cellH = z.header + lines * (z.slotH + z.slotGap) - z.slotGap + z.pad;
+  const height = rows * (cellH + z.gapY);
+  const slotSpan = (cellW - 2 * z.pad + z.slotGap) / perLine - z.slotGap;
+  return {
+    detail, cols, rows, cellW, cellH, height, gapX: z.gapX, gapY: z.gapY, header: z.header, pad: z.pad,
+    slotW: slotSpan, slotH: z.slotH, slotGap: z.slotGap, perLine, blockSize,
+    cost: height * (lines === 1 ? 0.72 : 1),
+  };
+}
+
+function planCells(count, width, maxHeight, unit) {
+  const gap = count > 900 ? 1 : 3 * unit;
+  const fitting = Math.sqrt((width * maxHeight) / Math.max(count, 1)) - gap;
+  const size = Math.max(7, Math.min(44 * unit, fitting));
+  const cols = Math.max(1, Math.floor((width + gap) / (size + gap)));
+  const rows = Math.ceil(count / cols);
+  return {
+    detail: "cells", cols, rows, cellW: size, cellH: size, gapX: gap, gapY: gap, header: 0, pad: 0,
+    height: rows * (size + gap), perLine: 0, blockSize: 0, cost: 0,
+  };
+}
+
+// Rectangle of a block under a plan, and of a slot in its card, relative to the plan's origin.
+function blockBox(plan, id) {
+  const col = id % plan.cols;
+  const row = Math.floor(id / plan.cols);
+  return { x: col * (plan.cellW + plan.gapX), y: plan.gapY + row * (plan.cellH + plan.gapY), w: plan.cellW, h: plan.cellH, row, col };
+}
+
+function slotBox(plan, offset) {
+  const col = offset % plan.perLine;
+  const line = Math.floor(offset / plan.perLine);
+  return {
+    x: plan.pad + col * (plan.slotW + plan.slotGap), y: plan.header + line * (plan.slotH + plan.slotGap),
+    w: plan.slotW, h: plan.slotH,
+  };
+}
+
+// Contiguous memory: one line of slots, wrapped.
+function planArena(numSlots, width, maxHeight, unit) {
+  const withText = numSlots <= 64;
+  const labelBand = 17 * unit;
+  if (withText) {
+    const min = Math.min(52 * unit, width / 4);
+    const cols = bestColumns(numSlots, Math.max(1, Math.floor(width / min)));
+    return { numSlots, cols, w: Math.min(width / cols, 92 * unit), h: 32 * unit, band: labelBand, text: true };
+  }
+  const rowCost = 14 * unit + labelBand;
+  const rows = Math.max(1, Math.min(Math.floor(maxHeight / rowCost), Math.ceil((numSlots * 12 * unit) / width)));
+  const cols = bestColumns(numSlots, Math.ceil(numSlots / rows));
+  return { numSlots, cols, w: width / cols, h: 22 * unit, band: labelBand, text: false };
+}
+
+// Columns that people count in: a multiple of 10, 8 or 4 near the most that fit, so that rows end evenly.
+function bestColumns(count, most) {
+  if (most >= count) return count;
+  for (const base of [16, 10, 8, 4]) {
+    const cols = Math.floor(most / base) * base;
+    if (cols >= most * 0.75) return cols;
+  }
+  return Math.max(1, most);
+}
+
+function arenaHeight(plan) {
+  return Math.ceil(plan.numSlots / plan.cols) * (plan.h + plan.band);
+}
+
+// The rows a run of slots covers: one piece a row.
+function arenaRuns(plan, start, count) {
+  const runs = [];
+  for (let slot = start; slot < start + count; ) {
+    const row = Math.floor(slot / plan.cols);
+    const n = Math.min((row + 1) * plan.cols, start + count) - slot;
+    runs.push({ slot, n, x: (slot % plan.cols) * plan.w, y: row * (plan.h + plan.band) + plan.band, w: n * plan.w, h: plan.h });
+    slot += n;
+  }
+  return runs;
+}
+
+// A thread that keeps to the gutters: out of the table row, along the bus, into the gutter above the block, down.
+function threadPath(from, busX, gutterY, to, radius) {
+  const points = [[from.x, from.y], [busX, from.y], [busX, gutterY], [to.x, gutterY], [to.x, to.y]];
+  return roundedPath(points, radius);
+}
+
+function roundedPath(points, radius) {
+  const clean = points.filter(([x, y], i) => i === 0 || Math.hypot(x - points[i - 1][0], y - points[i - 1][1]) > 0.5);
+  let d = `M${f1(clean[0][0])} ${f1(clean[0][1])}`;
+  for (let i = 1; i < clean.length - 1; i++) {
+    const [[px, py], [x, y], [nx, ny]] = [clean[i - 1], clean[i], clean[i + 1]];
+    const before = Math.hypot(x - px, y - py);
+    const after = Math.hypot(nx - x, ny - y);
+    const r = Math.min(radius, before / 2, after / 2);
+    const [ax, ay] = [x + ((px - x) / before) * r, y + ((py - y) / before) * r];
+    const [bx, by] = [x + ((nx - x) / after) * r, y + ((ny - y) / after) * r];
+    d += `L${f1(ax)} ${f1(ay)}Q${f1(x)} ${f1(y)} ${f1(bx)} ${f1(by)}`;
+  }
+  const [lx, ly] = clean.at(-1);
+  return `${d}L${f1(lx)} ${f1(ly)}`;
+}
+
+function f1(value) {
+  return Math.round(value * 10) / 10;
+}

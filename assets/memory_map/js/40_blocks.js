@@ -1,0 +1,207 @@
+// A pool of blocks: physical memory, or the CPU swap pool. Rebuilt when sizes change, repainted by difference.
+
+const MAX_CHIPS = 3;
+
+class BlockGrid {
+  constructor(map, parent, kind) {
+    this.map = map;
+    this.kind = kind; // "block" | "cpu"
+    this.g = svgEl("g", { class: "grid", role: "group" }, parent);
+    this.title = svgEl("text", { class: "heading" }, this.g);
+    this.body = svgEl("g", {}, this.g);
+    this.cards = [];
+    this.planKey = "";
+  }
+
+  // Place `count` blocks; returns the height used.
+  place(x, y, count, blockSize, options) {
+    const unit = options.unit;
+    put(this.g, { display: count ? null : "none" });
+    if (!count) return 0;
+    const plan = planBlocks({ count, blockSize, ...options });
+    const key = JSON.stringify([plan, count, unit]);
+    if (key !== this.planKey) this.rebuild(plan, count, key);
+    this.origin = { x, y: y + 20 * unit };
+    put(this.body, { transform: `translate(${f1(this.origin.x)} ${f1(this.origin.y)})` });
+    put(this.title, { x, y: y + 13 * unit });
+    return 20 * unit + plan.height;
+  }
+
+  rebuild(plan, count, key) {
+    this.plan = plan;
+    this.planKey = key;
+    this.count = count;
+    this.body.replaceChildren();
+    this.cards = Array.from({ length: count }, (_, id) => this.makeCard(id));
+    this.rove(this.roving ?? 0);
+  }
+
+  makeCard(id) {
+    const box = blockBox(this.plan, id);
+    const g = svgEl("g", {
+      class: `blk ${this.plan.detail}`, "data-kind": this.kind, "data-block": id, role: "button", tabindex: -1,
+      transform: `translate(${f1(box.x)} ${f1(box.y)})`,
+    }, this.body);
+    const radius = Math.min(8, box.w / 6);
+    const card = { g, id, box, rect: svgEl("rect", { class: "card", width: box.w, height: box.h, rx: radius }, g) };
+    card.hatch = svgEl("rect", { class: "hatch", width: box.w, height: box.h, rx: radius, display: "none" }, g);
+    if (this.plan.detail === "cells") this.makeCellParts(card);
+    else this.makeCardParts(card);
+    return card;
+  }
+
+  makeCellParts(card) {
+    const { w, h } = card.box;
+    if (w < 15) return;
+    card.letter = svgEl("text", { class: "letter", x: w / 2, y: h / 2, "font-size": Math.min(15, w * 0.5) }, card.g);
+  }
+
+  makeCardParts(card) {
+    const { pad, header, detail, blockSize } = this.plan;
+    const { w } = card.box;
+    const unit = this.map.unit;
+    const small = (detail === "text" ? 12.5 : 11) * unit;
+    card.bars = svgEl("g", {}, card.g);
+    card.name = svgEl("text", { class: "name", x: pad + 1, y: header / 2 + 2, "font-size": small }, card.g);
+    card.chips = new Pool(card.g, (parent) => makeChip(parent, detail === "text" ? 16 * unit : 13 * unit));
+    card.ref = svgEl("text", { class: "ref", x: w - pad - 1, y: header / 2 + 2, "font-size": small }, card.g);
+    card.slots = Array.from({ length: blockSize }, (_, off) => this.makeSlot(card, off));
+  }
+
+  makeSlot(card, off) {
+    const s = slotBox(this.plan, off);
+    const data = { "data-kind": "slot", "data-block": card.id, "data-off": off };
+    const rect = svgEl("rect", { class: "slot", x: s.x, y: s.y, width: s.w, height: s.h, rx: Math.min(4, s.h / 4), ...data }, card.g);
+    if (this.plan.detail !== "text") return { rect };
+    const text = svgEl("text", { class: "piece", x: s.x + s.w / 2, y: s.y + s.h / 2 + 0.5, ...data }, card.g);
+    return { rect, text };
+  }
+
+  paint(state, blocks) {
+    const used = { used: 0, cached: 0, free: 0 };
+    for (const card of this.cards) {
+      const block = blocks[card.id];
+      const live = this.kind === "cpu" ? state.layout.block_size * Math.sign(block.owners.length) : numLiveSlots(state, block);
+      const next = state.nextFree[0] === card.id && this.kind === "block";
+      used[blockStatus(block)] += 1;
+      if (card.block === block && card.live === live && card.next === next && card.chosen === this.map.seq && card.wording === this.map.wording) continue;
+      Object.assign(card, { block, live, next, chosen: this.map.seq, wording: this.map.wording });
+      this.paintCard(card, state);
+    }
+    return used;
+  }
+
+  paintCard(card, state) {
+    const { block } = card;
+    const status = blockStatus(block);
+    const owners = block.owners;
+    const lead = owners.find(([seq]) => seq === this.map.seq) ?? owners[0];
+    const stale = status === "free" && block.slots.some(Boolean);
+    const pattern = status === "cached" ? "cached" : stale && this.plan.detail !== "text" ? "stale" : null;
+    put(card.g, {
+      class: `blk ${this.plan.detail} ${status}${owners.length > 1 ? " shared" : ""}${card.next ? " next" : ""}`,
+      style: lead ? `--o:${this.map.colour(lead[0])}` : null,
+      "aria-label": this.describe(card, status),
+    });
+    put(card.hatch, { display: pattern ? null : "none", fill: pattern && `url(#${this.map.uid}-${pattern})` });
+    if (card.letter) putText(card.letter, lead ? this.map.letter(lead[0]) + (owners.length > 1 ? "+" : "") : "");
+    if (card.name) this.paintHeader(card, status, lead);
+    if (card.slots) this.paintSlots(card, status);
+  }
+
+  paintHeader(card, status) {
+    const { owners } = card.block;
+    const { pad, header, detail } = this.plan;
+    const unit = this.map.unit;
+    const text = detail === "text";
+    putText(card.name, text && this.kind === "block" ? `block ${card.id}` : `${this.kind === "cpu" ? "cpu " : ""}${card.id}`);
+    const state = status === "used" ? (owners.length > 1 || text ? `×${owners.length}` : "") : status;
+    putText(card.ref, card.next && text ? `${status}, next` : state);
+    const side = (text ? 16 : 13) * unit;
+    const shown = owners.length > MAX_CHIPS ? owners.slice(0, MAX_CHIPS - 1) : owners;
+    const labels = shown.map(([seq]) => ({ text: this.map.letter(seq), colour: this.map.colour(seq) }));
+    if (shown.length < owners.length) labels.push({ text: `+${owners.length - shown.length}`, colour: null });
+    let right = card.box.w - pad - (state ? 22 * unit : 0);
+    card.chips.use(labels.length).forEach((chip, i) => {
+      const label = labels[labels.length - 1 - i];
+      if (!label) return;
+      const width = paintChip(chip, label, side);
+      right -= width;
+      put(chip.g, { transform: `translate(${f1(right)} ${f1(header / 2 + 2 - side / 2)})` });
+      right -= 2 * unit;
+    });
+    this.paintBars(card, owners);
+  }
+
+  // The card's top edge, divided among its holders.
+  paintBars(card, owners) {
+    const share = card.box.w / Math.max(owners.length, 1);
+    card.barPool ??= new Pool(card.bars, (parent) => ({ g: svgEl("rect", { class: "edge", height: 4 }, parent) }));
+    card.barPool.use(owners.length).forEach((bar, i) => {
+      if (i < owners.length) put(bar.g, { x: i * share, width: share, style: `--o:${this.map.colour(owners[i][0])}` });
+    });
+  }
+
+  paintSlots(card, status) {
+    const { plan, map } = this;
+    card.slots.forEach((slot, off) => {
+      const content = card.block.slots[off];
+      const look = !content ? "empty" : status === "cached" ? "kept" : off < card.live ? "live" : "stale";
+      put(slot.rect, { class: `slot ${look}` });
+      if (!slot.text) return;
+      put(slot.text, { class: `piece ${look}` });
+      putText(slot.text, content ? map.ruler.fit(map.tokenText(content.token), plan.slotW - 5) : "");
+    });
+  }
+
+  describe(card, status) {
+    const { block, id, live } = card;
+    const where = `${this.kind === "cpu" ? "CPU block" : "block"} ${id}`;
+    const holders = block.owners.map(([seq, logical]) => `block ${logical} of ${this.map.seqName(seq)}`);
+    const words = block.slots.slice(0, 32).filter(Boolean).map((c) => this.map.tokenText(c.token)).join(" ");
+    if (status === "used") {
+      return `${where}: ${holders.join(" and ")}, ref_cnt ${holders.length}, ${live} of ${block.slots.length} slots written: ${words}`;
+    }
+    const left = words ? `, ${status === "cached" ? "can still be found by its content" : "old content"}: ${words}` : "";
+    return `${where}: ${status}${left}`;
+  }
+
+  // One block is in the tab order; arrows move it.
+  rove(id, focus = false) {
+    if (!this.cards.length) return;
+    const target = this.cards[Math.max(0, Math.min(id, this.cards.length - 1))];
+    const old = this.cards[this.roving];
+    if (old) put(old.g, { tabindex: -1 });
+    this.roving = target.id;
+    put(target.g, { tabindex: 0 });
+    if (focus) target.g.focus();
+  }
+
+  moveFocus(id, key) {
+    const delta = { ArrowLeft: -1, ArrowRight: 1, ArrowUp: -this.plan.cols, ArrowDown: this.plan.cols }[key];
+    if (delta === undefined || id + delta < 0 || id + delta >= this.count) return false;
+    this.rove(id + delta, true);
+    return true;
+  }
+
+  // In picture coordinates, for threads and moves.
+  boxOf(id) {
+    const card = this.cards[id];
+    return card && { x: this.origin.x + card.box.x, y: this.origin.y + card.box.y, w: card.box.w, h: card.box.h };
+  }
+}
+
+function makeChip(parent, side) {
+  const g = svgEl("g", { class: "chip" }, parent);
+  return { g, rect: svgEl("rect", { height: side, rx: 4 }, g), text: svgEl("text", { y: side / 2 + 0.5 }, g) };
+}
+
+// Paint a letter chip and return its width.
+function paintChip(chip, { text, colour }, side) {
+  const width = Math.max(side, 6 + text.length * side * 0.55);
+  put(chip.g, { style: colour ? `--o:${colour}` : null, class: `chip${colour ? "" : " more"}` });
+  put(chip.rect, { width });
+  put(chip.text, { x: width / 2, "font-size": side * 0.76 });
+  putText(chip.text, text);
+  return width;
+}

@@ -1,0 +1,143 @@
+// Contiguous memory: reserved runs, what is written in them, and the free gaps between.
+
+class Arena {
+  constructor(map, parent) {
+    this.map = map;
+    this.g = svgEl("g", { class: "arena" }, parent);
+    this.title = svgEl("text", { class: "heading" }, this.g);
+    this.body = svgEl("g", {}, this.g);
+    this.runs = new Pool(this.body, (p) => ({ g: svgEl("rect", { rx: 3 }, p) }));
+    this.ticks = new Pool(this.body, (p) => ({ g: svgEl("path", { class: "tick" }, p) }));
+    this.words = new Pool(this.body, (p) => ({ g: svgEl("text", { class: "piece" }, p) }));
+    this.notes = new Pool(this.body, (p) => ({ g: svgEl("text", { class: "note" }, p) }));
+    this.hits = new Pool(this.body, (p) => ({ g: svgEl("rect", { class: "hit" }, p) }));
+  }
+
+  place(x, y, numSlots, options) {
+    const unit = options.unit;
+    put(this.g, { display: numSlots ? null : "none" });
+    if (!numSlots) return 0;
+    this.plan = planArena(numSlots, options.width, options.maxHeight, unit);
+    this.origin = { x, y: y + 20 * unit };
+    put(this.body, { transform: `translate(${f1(x)} ${f1(this.origin.y)})` });
+    put(this.title, { x, y: y + 13 * unit });
+    return 20 * unit + arenaHeight(this.plan) + 6 * unit;
+  }
+
+  paint(state) {
+    const pieces = this.pieces(state);
+    this.paintRuns(pieces);
+    this.paintNotes(pieces);
+    this.paintWords(state);
+    this.paintTicks(state.layout.num_slots);
+    this.paintHits(state);
+  }
+
+  // Memory from left to right: written, reserved, free.
+  pieces(state) {
+    const pieces = [];
+    let next = 0;
+    const gap = (end) => end > next && pieces.push({ kind: "gap", start: next, count: end - next, seq: -1 });
+    for (const r of state.regions) {
+      gap(r.start);
+      const rest = r.num_slots - r.num_written;
+      if (r.num_written) pieces.push({ kind: "written", start: r.start, count: r.num_written, seq: r.seq, region: r });
+      if (rest) pieces.push({ kind: "reserved", start: r.start + r.num_written, count: rest, seq: r.seq, region: r });
+      next = r.start + r.num_slots;
+    }
+    gap(state.layout.num_slots);
+    return pieces;
+  }
+
+  paintRuns(pieces) {
+    const rects = [];
+    for (const piece of pieces) {
+      for (const run of arenaRuns(this.plan, piece.start, piece.count)) {
+        rects.push({ piece, run, fill: null, cls: `run ${piece.kind}` });
+        if (piece.kind === "reserved") rects.push({ piece, run, fill: `url(#${this.map.uid}-reserved)`, cls: "run over" });
+      }
+    }
+    this.runs.use(rects.length).forEach(({ g }, i) => {
+      if (i >= rects.length) return;
+      const { piece, run, fill, cls } = rects[i];
+      put(g, {
+        x: run.x + 0.5, y: run.y, width: run.w - 1, height: run.h, class: cls, fill,
+        style: piece.seq >= 0 ? `--o:${this.map.colour(piece.seq)}` : null,
+      });
+    });
+  }
+
+  // Above each region its owner and size; above each gap its length.
+  paintNotes(pieces) {
+    const notes = [];
+    for (const piece of pieces) {
+      if (piece.kind === "reserved" && piece.region.num_written) continue;
+      const run = arenaRuns(this.plan, piece.start, piece.count)[0];
+      const r = piece.region;
+      const text = piece.kind === "gap" ? `free ${piece.count}` : `${this.map.letter(piece.seq)}: ${r.num_written} of ${r.num_slots} used`;
+      const room = (r ? arenaRuns(this.plan, r.start, r.num_slots)[0] : run).w - 2;
+      const short = piece.kind === "gap" ? String(piece.count) : `${this.map.letter(piece.seq)} ${r.num_written}/${r.num_slots}`;
+      const letter = piece.kind === "gap" ? "" : this.map.letter(piece.seq);
+      const fits = [text, short, letter].find((t) => this.map.ruler.width(t) <= room) ?? "";
+      notes.push({ x: run.x + 1, y: run.y - 4 * this.map.unit, text: fits, cls: `note ${piece.kind}` });
+    }
+    this.notes.use(notes.length).forEach(({ g }, i) => {
+      if (i >= notes.length) return;
+      put(g, { x: notes[i].x, y: notes[i].y, class: notes[i].cls });
+      putText(g, notes[i].text);
+    });
+  }
+
+  paintWords(state) {
+    const words = [];
+    if (this.plan.text) {
+      state.arena.forEach((content, slot) => {
+        if (!content) return;
+        const [run] = arenaRuns(this.plan, slot, 1);
+        words.push({ content, run, live: isWritten(state, slot) });
+      });
+    }
+    this.words.use(words.length).forEach(({ g }, i) => {
+      if (i >= words.length) return;
+      const { content, run, live } = words[i];
+      put(g, { x: run.x + run.w / 2, y: run.y + run.h / 2 + 0.5, class: `piece ${live ? "live" : "stale"}` });
+      putText(g, this.map.ruler.fit(this.map.tokenText(content.token), run.w - 5));
+    });
+  }
+
+  paintTicks(numSlots) {
+    const rows = this.plan.w >= 5 ? Math.ceil(numSlots / this.plan.cols) : 0;
+    this.ticks.use(rows).forEach(({ g }, row) => {
+      if (row >= rows) return;
+      const count = Math.min(this.plan.cols, numSlots - row * this.plan.cols);
+      const y = row * (this.plan.h + this.plan.band) + this.plan.band;
+      let d = "";
+      for (let i = 1; i < count; i++) d += `M${f1(i * this.plan.w)} ${f1(y)}v${f1(this.plan.h)}`;
+      put(g, { d });
+    });
+  }
+
+  // Pointer targets: one a slot while slots are few, one a run otherwise.
+  paintHits(state) {
+    const few = this.plan.text;
+    const targets = few ? Array.from({ length: state.layout.num_slots }, (_, slot) => slot) : [];
+    this.hits.use(targets.length).forEach(({ g }, i) => {
+      if (i >= targets.length) return;
+      const [run] = arenaRuns(this.plan, i, 1);
+      put(g, { x: run.x + 0.5, y: run.y, width: run.w - 1, height: run.h, "data-kind": "arena", "data-off": i, rx: 3 });
+    });
+  }
+
+  slotNode(slot) {
+    return this.plan?.text ? this.hits.nodes[slot]?.g : undefined;
+  }
+
+  boxOf(start, count) {
+    const [run] = arenaRuns(this.plan, start, count);
+    return { x: this.origin.x + run.x, y: this.origin.y + run.y, w: run.w, h: run.h };
+  }
+}
+
+function isWritten(state, slot) {
+  return state.regions.some((r) => slot >= r.start && slot < r.start + r.num_written);
+}

@@ -1,0 +1,167 @@
+// Everything in words: the frame's sentences (a live region), the sequences by lane, the reading of one spot,
+// and the picture as real tables.
+
+const SENTENCES_SHOWN = 4;
+const LANES = [["running", "Running"], ["waiting", "Waiting"], ["preempted", "Preempted"], ["swapped", "Swapped out"], ["refused", "Refused"], ["finished", "Done"]];
+const CHIPS_A_LANE = 12;
+const TABLE_ROWS = 400;
+
+class Caption {
+  constructor(parent) {
+    this.box = htmlEl("div", "say", parent);
+    this.box.setAttribute("role", "status");
+    this.box.setAttribute("aria-live", "polite");
+    this.text = htmlEl("span", "", this.box);
+  }
+
+  // Quiet while frames fly by: the reader hears the frame one settles on.
+  quiet(on) {
+    this.box.setAttribute("aria-live", on ? "off" : "polite");
+    if (!on) this.text.replaceChildren(this.text.textContent);
+  }
+
+  paint(say) {
+    const rest = say.length - SENTENCES_SHOWN;
+    const shown = rest > 1 ? say.slice(0, SENTENCES_SHOWN).concat(`And ${rest} more, in the tables below.`) : say;
+    putText(this.text, shown.join(" "));
+  }
+}
+
+class Lanes {
+  constructor(map, parent) {
+    this.map = map;
+    this.box = htmlEl("div", "lanes", parent);
+    this.signature = "";
+  }
+
+  paint(state) {
+    const lanes = this.read(state);
+    const signature = JSON.stringify([lanes, this.map.seq]);
+    if (signature === this.signature) return;
+    this.signature = signature;
+    this.box.replaceChildren(...lanes.filter((l) => l.items.length).map((l) => this.lane(l)));
+  }
+
+  read(state) {
+    const lanes = LANES.map(([status, name]) => ({ status, name, items: [], reason: "" }));
+    const lane = (status) => lanes.find((l) => l.status === status);
+    for (const request of state.requests.values()) {
+      if (!request.seqs.length) lane(request.status)?.items.push({ seq: -1, id: request.request_id });
+      for (const seq of request.seqs) lane(state.seqs[seq]?.finish ? "finished" : request.status)?.items.push({ seq, id: this.map.seqName(seq) });
+      const here = lane(request.status);
+      if (here && request.reason && request.status !== "finished" && !here.reason) here.reason = request.reason;
+    }
+    return lanes;
+  }
+
+  lane({ name, items, reason, status }) {
+    const row = htmlEl("div", `lane ${status}`);
+    htmlEl("span", "lane-name", row, name);
+    const shown = items.length > CHIPS_A_LANE ? items.slice(-CHIPS_A_LANE) : items;
+    if (shown.length < items.length) htmlEl("span", "more", row, `${items.length - shown.length} earlier`);
+    for (const item of shown) row.append(item.seq < 0 ? htmlEl("span", "more", null, item.id) : this.chip(item));
+    if (reason) htmlEl("span", "reason", row, reason);
+    return row;
+  }
+
+  chip({ seq, id }) {
+    const button = htmlEl("button", "owner");
+    button.type = "button";
+    button.style.setProperty("--o", this.map.colour(seq));
+    button.setAttribute("aria-pressed", String(seq === this.map.seq));
+    button.setAttribute("aria-label", `Show sequence ${id}`);
+    button.dataset.seqId = id;
+    htmlEl("b", "", button, this.map.letter(seq));
+    if (id !== this.map.letter(seq)) htmlEl("span", "id", button, id);
+    button.onclick = () => this.map.chooseSeq(seq);
+    return button;
+  }
+}
+
+// One line about the lit spot, with the address arithmetic spelled out.
+function readoutText(map, state, target, spots) {
+  if (!target) return map.withControls ? "Point at a token, a table row or a block to follow it." : "";
+  const size = state.layout.block_size;
+  const parts = [];
+  const [token] = spots.tokens;
+  if ((target.kind === "token" || target.kind === "slot" || target.kind === "arena") && token) {
+    const [seq, pos] = token;
+    const [id, text] = map.store.tokens[state.seqs[seq].tokens[pos]];
+    parts.push(`token ${pos} of ${map.seqName(seq)}: “${text}” (id ${id})`);
+    const block = state.seqs[seq].table[Math.floor(pos / size)];
+    if (size && block !== undefined) {
+      parts.push(`block_table[${pos} // ${size}] = block_table[${Math.floor(pos / size)}] = ${block}`);
+      parts.push(`slot = ${block} × ${size} + ${pos} % ${size} = ${block * size + (pos % size)}`);
+    }
+    if (pos >= state.seqs[seq].num_computed) parts.push("keys and values not written yet");
+  } else if (target.kind === "arena") parts.push(`slot ${target.off}`);
+  else if (target.kind === "slot") parts.push(`slot ${target.block} × ${size} + ${target.off} = ${target.block * size + target.off}`);
+  if (target.kind === "arena") {
+    const region = state.regions.find((r) => target.off >= r.start && target.off < r.start + r.num_slots);
+    parts.push(region ? `slot ${target.off}: reserved for ${region.request_id}, ${region.num_written} of ${region.num_slots} written` : `slot ${target.off}: free`);
+  }
+  if (target.kind === "row") parts.push(`${map.seqName(target.seq)}: logical block ${target.logical} is physical block ${target.block}`);
+  const block = state.blocks[spots.blocks[0]];
+  if (block && target.kind !== "token") parts.push(`block ${spots.blocks[0]}: ${blockStatus(block)}, ref_cnt ${block.owners.length}${block.cached ? ", findable by its content" : ""}`);
+  return parts.join("  ·  ");
+}
+
+class Twin {
+  constructor(map, parent) {
+    this.map = map;
+    this.box = htmlEl("details", "twin", parent);
+    htmlEl("summary", "", this.box, "The same as text and tables");
+    this.body = htmlEl("div", "twin-body", this.box);
+    this.box.ontoggle = () => this.map.paintWords();
+  }
+
+  paint(state, frame) {
+    if (!this.box.open) return;
+    this.body.replaceChildren(this.sentences(frame), this.sequences(state), ...this.memory(state));
+  }
+
+  sentences(frame) {
+    const list = htmlEl("ul");
+    for (const sentence of frame.say) htmlEl("li", "", list, sentence);
+    return list;
+  }
+
+  sequences(state) {
+    const rows = state.seqs.flatMap((s, i) => s ? [[this.map.letter(i), this.map.seqName(i), s.tokens.length, s.num_computed, s.table.join(" "), s.cpu_table.join(" "), s.finish ?? ""]] : []);
+    return makeTable("Sequences", ["letter", "sequence", "tokens known", "KV written", "block table", "CPU block table", "ended"], rows);
+  }
+
+  memory(state) {
+    const tables = [];
+    if (state.blocks.length) tables.push(makeTable("Physical blocks", ["block", "state", "ref_cnt", "holders", "slots"], this.blockRows(state, state.blocks)));
+    if (state.cpu.length) tables.push(makeTable("CPU swap pool", ["block", "state", "ref_cnt", "holders", "slots"], this.blockRows(state, state.cpu)));
+    if (state.layout.num_slots) {
+      const rows = state.regions.map((r) => [r.request_id, r.start, r.num_slots, r.num_needed, r.num_written]);
+      tables.push(makeTable("Reservations", ["request", "first slot", "slots held", "slots asked", "slots written"], rows));
+    }
+    return tables;
+  }
+
+  blockRows(state, blocks) {
+    const many = blocks.length > TABLE_ROWS;
+    const rows = blocks.flatMap((b, id) => {
+      if (many && blockStatus(b) === "free") return [];
+      const holders = b.owners.map(([seq, logical]) => `${this.map.seqName(seq)}[${logical}]`).join(", ");
+      return [[id, blockStatus(b), b.owners.length, holders, b.slots.map((c) => (c ? this.map.tokenText(c.token) : "–")).join(" ")]];
+    });
+    return many ? rows.slice(0, TABLE_ROWS) : rows;
+  }
+}
+
+function makeTable(caption, heads, rows) {
+  const table = htmlEl("table");
+  htmlEl("caption", "", table, caption);
+  const headRow = htmlEl("tr", "", htmlEl("thead", "", table));
+  for (const head of heads) htmlEl("th", "", headRow, head).scope = "col";
+  const body = htmlEl("tbody", "", table);
+  for (const row of rows) {
+    const tr = htmlEl("tr", "", body);
+    row.forEach((cell) => htmlEl("td", "", tr, String(cell)));
+  }
+  return table;
+}

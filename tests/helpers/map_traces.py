@@ -1,0 +1,102 @@
+"""Traces to draw: real engine runs on scripted words, one for each thing the memory map must show."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from engine.config import EngineConfig
+from engine.contiguous_scenes import scattered_gaps
+from engine.engine import Engine
+from engine.sampling_params import SamplingParams
+from engine.scripted import scripted_engine
+from engine.trace import Trace
+
+HOSTILE_WORDS = (
+    "<img/src=x/onerror=alert(1)>",
+    "$5",
+    "**b**",
+    ":red[x]",
+    "`t`",
+    "👩‍👩‍👧‍👦",
+    "日本語",
+    "مرحبا",
+    "<script>document.title='pwned'</script>",
+    "</svg>",
+    "&amp;",
+    "{{x}}",
+)
+
+
+def fox() -> Trace:
+    """11 tokens on blocks of 4 in a pool of 9: table 0 -> 6, 1 -> 1, 2 -> 8. One token a step after the prompt."""
+    config = EngineConfig(block_size=4, num_blocks=9, free_order=(6, 1, 8), enable_prefix_caching=False)
+    words = "crossed the quiet field and slept until dawn".split()
+    engine = scripted_engine(config, {"A": words})
+    engine.add_request("The red fox", SamplingParams(max_tokens=len(words)))
+    return _finished(engine)
+
+
+def two_answers() -> Trace:
+    """One prompt of 6 tokens, two samples: shared blocks, then a copy on write in the half-filled second block."""
+    config = EngineConfig(block_size=4, num_blocks=12, max_num_seqs=4)
+    engine = scripted_engine(config, {"A": ["ran", "over", "hills", "fast"], "A#1": ["hid", "in", "the", "barn"]})
+    engine.add_request("The red fox saw us and", SamplingParams(max_tokens=4, n=2))
+    return _finished(engine)
+
+
+def busy() -> Trace:
+    """Five requests, a prefix they share, a pool too small for all: queues, cached blocks, preemption, swap."""
+    config = EngineConfig(
+        block_size=4,
+        num_blocks=14,
+        num_cpu_blocks=6,
+        max_num_seqs=4,
+        max_num_batched_tokens=16,
+        preemption_mode="swap",
+    )
+    names = ["A", "B", "C", "D", "E"]
+    engine = scripted_engine(config, {n: [f"{n.lower()}{i}" for i in range(14)] for n in names})
+    for name in names:
+        engine.add_request(f"You are a kind helper . Say {name} twice", SamplingParams(max_tokens=12))
+    return _finished(engine)
+
+
+def hostile() -> Trace:
+    """Words that would break a page that trusts them."""
+    engine = scripted_engine(EngineConfig(block_size=4, num_blocks=6), {"A": HOSTILE_WORDS[6:]})
+    engine.add_request(" ".join(HOSTILE_WORDS[:6]), SamplingParams(max_tokens=len(HOSTILE_WORDS) - 6))
+    return _finished(engine)
+
+
+def gaps() -> Trace:
+    """Contiguous memory: gaps of 8, 6 and 10, and a request of 20 refused."""
+    return scattered_gaps()[0]
+
+
+def large(num_blocks: int = 1024, num_steps: int = 120) -> Trace:
+    """A large pool with many requests, for size and speed."""
+    config = EngineConfig(
+        block_size=16, num_blocks=num_blocks, max_num_seqs=32, max_num_batched_tokens=2048, max_model_len=2048
+    )
+    names = [f"r{i}" for i in range(24)]
+    engine = scripted_engine(config, {n: [f"w{i}" for i in range(num_steps)] for n in names})
+    for i, name in enumerate(names):
+        prompt = " ".join(f"p{i}_{j}" for j in range(100 + 20 * i))
+        engine.add_request(prompt, SamplingParams(max_tokens=num_steps), request_id=name)
+    return _finished(engine)
+
+
+def _finished(engine: Engine) -> Trace:
+    while engine.has_unfinished_requests():
+        engine.step()
+    return engine.trace
+
+
+SCENES: dict[str, Callable[[], Trace]] = {
+    "fox": fox,
+    "two_answers": two_answers,
+    "busy": busy,
+    "hostile": hostile,
+    "gaps": gaps,
+    "large": large,
+}

@@ -1,0 +1,176 @@
+"""Trace -> payload: the frames the memory map plays, made by folding the trace once.
+
+frames_payload(trace)                 one frame a step: frame i is `trace.at(first + i)`
+frames_payload(trace, granularity="event")    one frame each thing that happens to memory
+scenes_payload(scenes)                one frame a value of a control: any states, any labels
+FrameStream(trace)                    the same frames as a live trace grows (`since(cursor)` feeds a socket)
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby
+from typing import Any, Literal
+
+from engine import events as ev
+from engine.state import CacheState
+from engine.trace import Trace
+from views.changes import changes
+from views.frame_encoder import Frame, FrameEncoder
+from views.labels import PALETTE
+from views.narration import sentences
+from views.touched import touched_by
+
+PAYLOAD_SCHEMA = 1
+Payload = dict[str, Any]
+Granularity = Literal["step", "event"]
+Labeller = Callable[[int], str]
+
+
+@dataclass(frozen=True)
+class Scene:
+    """One frame of a control: its label ("11 tokens"), the state to draw, what to say, and what just happened."""
+
+    label: str
+    state: CacheState
+    say: Sequence[str] = ()
+    events: Sequence[ev.Event] = field(default=())
+
+
+def frames_payload(
+    trace: Trace,
+    *,
+    granularity: Granularity = "step",
+    first: int = 0,
+    last: int | None = None,
+    label: Labeller | None = None,
+    title: str = "",
+    trace_id: str | None = None,
+) -> Payload:
+    """Frames of steps `first` to `last` (both included; last None: to the end).
+
+    `label(step)` names a frame (default "Step 3"). `trace_id` says when a new payload continues an old one, so
+    that the map keeps its place; by default it is a digest of the frames. Raises IndexError for a step outside
+    the trace.
+    """
+    last = trace.num_steps if last is None else last
+    if not 0 <= first <= last <= trace.num_steps:
+        raise IndexError(f"Steps {first} to {last} are not within this trace's 0 to {trace.num_steps}.")
+    writer = _FrameWriter(label or _step_label)
+    for step in range(first):
+        writer.fold(trace.events_of(step))
+    frames = [
+        writer.frame(step, group)
+        for step in range(first, last + 1)
+        for group in _GROUPINGS[granularity](trace.events_of(step))
+    ]
+    return _payload(frames, title, trace_id)
+
+
+def scenes_payload(scenes: Iterable[Scene], *, title: str = "", trace_id: str | None = None) -> Payload:
+    """Frames of any states, in order. The states need not follow from each other."""
+    encoder = FrameEncoder()
+    frames = []
+    for scene in scenes:
+        encoder.start_afresh()
+        frame = encoder.encode(scene.state)
+        say = list(scene.say) or sentences(scene.events)
+        frames.append(_named(frame, scene.state.step, scene.label, say, scene.events))
+    return _payload(frames, title, trace_id)
+
+
+class FrameStream:
+    """Frames of a growing trace, step by step, for a live view.
+
+    `messages` only grows. A message with `amend` belongs to the frame before it (something more happened in the
+    same step, say a request arrived), so frame i stays the state after step i.
+    """
+
+    def __init__(self, trace: Trace, *, label: Labeller | None = None) -> None:
+        self.messages: list[Frame] = []
+        self._trace = trace
+        self._writer = _FrameWriter(label or _step_label)
+        self._num_read = 0
+        self._step = -1
+
+    def update(self) -> int:
+        """Read what the trace has gained. Returns the number of messages so far."""
+        new_events = self._trace.events[self._num_read :]
+        self._num_read += len(new_events)
+        for step, events in groupby(new_events, key=lambda event: event.step):
+            for idle_step in range(self._step + 1, step):
+                self.messages.append(self._writer.frame(idle_step, []))
+            amends = {"amend": True} if step == self._step else {}
+            self.messages.append(self._writer.frame(step, list(events)) | amends)
+            self._step = step
+        return len(self.messages)
+
+    def since(self, cursor: int) -> list[Frame]:
+        """The messages from number `cursor` on."""
+        return self.messages[cursor:]
+
+
+class _FrameWriter:
+    """Folds events and writes one frame a group of them."""
+
+    def __init__(self, label: Labeller) -> None:
+        self._label = label
+        self._state = CacheState()
+        self._encoder = FrameEncoder()
+
+    def fold(self, events: Iterable[ev.Event]) -> None:
+        for event in events:
+            self._state.apply(event)
+
+    def frame(self, step: int, events: Sequence[ev.Event]) -> Frame:
+        self.fold(events)
+        parents = {e.seq_id: e.parent_seq_id for e in events if isinstance(e, ev.SequenceForked)}
+        frame = self._encoder.encode(self._state, touched_by(events, self._state), parents)
+        return _named(frame, step, self._label(step), sentences(events), events)
+
+
+def _named(frame: Frame, step: int, label: str, say: Sequence[str], events: Iterable[ev.Event]) -> Frame:
+    moves = changes(events)
+    named: Frame = {"step": step, "label": label, "say": list(say)}
+    return named | ({"changes": moves} if moves else {}) | frame
+
+
+def _payload(frames: list[Frame], title: str, trace_id: str | None) -> Payload:
+    return {
+        "schema": PAYLOAD_SCHEMA,
+        "trace_id": trace_id or hashlib.sha256(json.dumps(frames).encode()).hexdigest()[:16],
+        "title": title,
+        "palette": list(PALETTE),
+        "frames": frames,
+    }
+
+
+def _step_label(step: int) -> str:
+    return f"Step {step}" if step else "Start"
+
+
+def _whole_step(events: Sequence[ev.Event]) -> Iterator[Sequence[ev.Event]]:
+    yield events
+
+
+def _each_memory_event(events: Sequence[ev.Event]) -> Iterator[Sequence[ev.Event]]:
+    """A frame ends with each event that moves memory; what follows the last one in a step is a frame of its own.
+
+    The beat that closes a step moves nothing and joins the frame before it.
+    """
+    groups: list[list[ev.Event]] = [[]]
+    for event in events:
+        is_beat_after_frame = event.group == "beat" and len(groups) > 1 and not groups[-1]
+        groups[-2 if is_beat_after_frame else -1].append(event)
+        if event.group == "memory":
+            groups.append([])
+    yield from (group for group in groups if group)
+
+
+_GROUPINGS: dict[Granularity, Callable[[Sequence[ev.Event]], Iterator[Sequence[ev.Event]]]] = {
+    "step": _whole_step,
+    "event": _each_memory_event,
+}

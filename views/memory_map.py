@@ -1,0 +1,127 @@
+"""The memory map: the one picture of memory, on every page. A component that plays frames in the browser.
+
+    payload = frames_payload(trace)
+    shown = memory_map(payload, key="map", position=3)
+    shown.position, shown.step        where the reader stands, after they let go of the slider
+    shown.block_id, shown.seq_id      what they clicked
+
+Scrubbing, playing and pointing happen in the browser; Python hears of it once the reader lets go.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import streamlit as st
+
+from views.frames import Payload
+
+ASSETS = Path(__file__).resolve().parent.parent / "assets" / "memory_map"
+DEFAULT_HEIGHT = 520
+
+
+def _read(pattern: str) -> str:
+    """The files of a pattern in name order, as one text: one JavaScript module, joined from one file a concern."""
+    return "\n".join(path.read_text(encoding="utf-8") for path in sorted(ASSETS.glob(pattern)))
+
+
+_MAP = st.components.v2.component("memory_map", html=_read("index.html"), css=_read("style.css"), js=_read("js/*.js"))
+
+SELECTION_KINDS = ("token", "row", "block", "slot", "cpu", "sequence")
+
+
+@dataclass(frozen=True, slots=True)
+class MapSelection:
+    """What the reader shows and chose. Fields that do not apply are None.
+
+    position: index of the frame shown; step: that frame's step. kind: what was clicked (SELECTION_KINDS).
+    slot: `block_id * block_size + offset`, or the slot of contiguous memory. logical_index: entry of the block
+    table. token_position: position in the sequence. seq: grows with every click, to tell a new one from a rerun.
+    """
+
+    position: int
+    step: int
+    kind: str | None = None
+    block_id: int | None = None
+    slot: int | None = None
+    seq_id: str | None = None
+    logical_index: int | None = None
+    token_position: int | None = None
+    seq: int = 0
+
+
+def memory_map(
+    payload: Payload,
+    *,
+    key: str,
+    selected_seq: str | None = None,
+    position: int | None = None,
+    controls: bool = True,
+    height: int = DEFAULT_HEIGHT,
+    on_move: Callable[[], None] | None = None,
+    on_select: Callable[[], None] | None = None,
+) -> MapSelection:
+    """Draw the map and return what the reader shows and chose.
+
+    position: the frame to stand at (clamped); None: the last one, and it follows the end as frames come.
+    height: pixels the blocks should fit in before they are drawn smaller. on_move, on_select: callbacks, run
+    before the rerun that a released slider or a click causes.
+    """
+    result = _MAP(
+        key=key,
+        data={
+            "payload": payload,
+            "selected_seq": selected_seq,
+            "position": position,
+            "controls": controls,
+            "height": height,
+        },
+        default={"position": None, "selection": None},
+        on_position_change=on_move or _nothing,
+        on_selection_change=on_select or _nothing,
+    )
+    return read_selection(payload, position, result.position, result.selection)
+
+
+def read_selection(payload: Payload, asked: int | None, position: Any, selection: Any) -> MapSelection:
+    """What the browser reported, checked: it is input. Reports about another trace are ignored."""
+    index = _index(payload, asked, position)
+    base = MapSelection(index, payload["frames"][index]["step"])
+    if not isinstance(selection, dict) or selection.get("trace_id") != payload["trace_id"]:
+        return base
+    if selection.get("kind") not in SELECTION_KINDS:
+        return base
+    return MapSelection(
+        base.position,
+        base.step,
+        kind=selection["kind"],
+        block_id=_whole(selection.get("block")),
+        slot=_whole(selection.get("slot")),
+        seq_id=selection["seq_id"] if isinstance(selection.get("seq_id"), str) else None,
+        logical_index=_whole(selection.get("logical")),
+        token_position=_whole(selection.get("token")),
+        seq=_whole(selection.get("seq")) or 0,
+    )
+
+
+def _index(payload: Payload, asked: int | None, position: Any) -> int:
+    last = len(payload["frames"]) - 1
+    reported = None
+    if isinstance(position, dict) and position.get("trace_id") == payload["trace_id"]:
+        reported = _whole(position.get("index"))
+    chosen = reported if reported is not None else asked
+    return last if chosen is None else min(max(chosen, 0), last)
+
+
+def _whole(value: Any) -> int | None:
+    """A count from the browser (numbers may arrive as floats), or None for anything else."""
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return int(value) if is_number and 0 <= value < math.inf and value == int(value) else None
+
+
+def _nothing() -> None:
+    """Component state needs a callback to have a default."""
