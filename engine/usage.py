@@ -54,15 +54,15 @@ class Usage:
 class TableEntry:
     """One row of a block table: logical block `logical_index` lives in physical block `block_id`.
 
-    Token positions `first_position` to `last_position` are written in it; `num_written` of its slots hold keys and
-    values. `first_slot` is the physical slot of its first token. `text` joins the pieces of the written tokens.
+    Its slots are `first_slot` to `last_slot` of physical memory; the first `num_written` of them hold the keys and
+    values of token positions `first_position` on, whose display texts are `pieces`.
     """
 
     logical_index: int
     block_id: int
     first_slot: int
+    last_slot: int
     first_position: int
-    last_position: int
     num_written: int
     num_empty: int
     ref_cnt: int
@@ -106,8 +106,8 @@ def _entry(state: CacheState, sequence: SequenceState, logical_index: int, block
         logical_index=logical_index,
         block_id=block_id,
         first_slot=block_id * state.block_size,
+        last_slot=(block_id + 1) * state.block_size - 1,
         first_position=start,
-        last_position=start + num_written - 1,
         num_written=num_written,
         num_empty=state.block_size - num_written,
         ref_cnt=block.ref_cnt,

@@ -1,0 +1,34 @@
+"""The live engine: a prompt goes in, tokens come out, and the block table fills while the reader watches."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from views import url_values
+from views.backend_banner import backend_banner
+from views.html_parts import notice
+from views.live_controls import draw_buttons, draw_prompt, draw_request_choice, draw_settings
+from views.live_picture import draw_picture
+from views.live_session import live_session, waits_for_reset
+from views.live_settings import chosen_model
+from views.model_loading import wait_for_model
+from views.tab import this_tab
+
+tab = this_tab()
+st.title("Live engine")
+prompt_side, settings_side = st.columns([3, 2], gap="medium")
+with prompt_side:
+    draw_prompt()
+with settings_side:
+    draw_settings()
+url_values.draw_notes()
+
+loaded = wait_for_model(chosen_model())
+session = live_session(tab, loaded)
+moment = session.moment()
+draw_buttons(tab, session, moment)
+if waits_for_reset(session, loaded.name):
+    st.html(notice("The new engine settings apply after Reset, which drops the requests there are."))
+chosen = draw_request_choice(moment)
+draw_picture(session, chosen, moment.is_running)
+st.html(backend_banner(session.engine.trace.info))

@@ -1,0 +1,51 @@
+"""Block tables as HTML tables: one a sequence, a row a logical block, the tokens in their slots."""
+
+from __future__ import annotations
+
+from engine.state import CacheState, SequenceState
+from engine.usage import TableEntry, block_table_of
+from views.html_parts import escaped, owner_badge, owner_style
+from views.labels import OwnerLabel, OwnerLabels
+from views.text_safe import visible_piece
+
+HEADINGS = ("Logical block", "Physical block", "Slots", "Filled", "Held by", "Tokens")
+
+
+def request_tables(state: CacheState, request_id: str, labels: OwnerLabels) -> str:
+    """The tables of every sequence of a request."""
+    sequences = [state.sequences[seq_id] for seq_id in state.requests[request_id].seq_ids]
+    return "".join(_table(state, sequence, labels.of(sequence.seq_id, request_id)) for sequence in sequences)
+
+
+def _table(state: CacheState, sequence: SequenceState, label: OwnerLabel) -> str:
+    caption = f"<caption>{owner_badge(label)} {escaped(_caption(sequence))}</caption>"
+    rows = "".join(_row(entry, label) for entry in block_table_of(state, sequence.seq_id))
+    head = "".join(f'<th scope="col">{heading}</th>' for heading in HEADINGS)
+    body = f"<thead><tr>{head}</tr></thead><tbody>{rows}</tbody>" if rows else ""
+    return (
+        f'<div class="pv-table" role="region" tabindex="0" aria-label="Block table of {escaped(sequence.seq_id)}">'
+        f'<table data-block-table="{escaped(sequence.seq_id)}">{caption}{body}</table></div>'
+    )
+
+
+def _caption(sequence: SequenceState) -> str:
+    """The two cursors, or why there is no table."""
+    if sequence.finish_reason is not None:
+        reason = sequence.finish_reason.replace("_", " ")
+        return f"{sequence.seq_id} has ended ({reason}) and gave its blocks back."
+    if not sequence.block_table:
+        return f"{sequence.seq_id} holds no block now; {sequence.num_tokens} tokens known."
+    return f"{sequence.seq_id}: {sequence.num_tokens} tokens known, {sequence.num_computed_tokens} written."
+
+
+def _row(entry: TableEntry, label: OwnerLabel) -> str:
+    slots = f"{entry.first_slot} to {entry.last_slot}" if entry.last_slot > entry.first_slot else str(entry.first_slot)
+    filled = f"{entry.num_written} of {entry.num_written + entry.num_empty}"
+    pieces = "".join(f'<span class="pv-piece">{escaped(visible_piece(piece))}</span>' for piece in entry.pieces)
+    empty = '<span class="pv-piece empty" aria-hidden="true">&nbsp;</span>' * entry.num_empty
+    cells = (str(entry.block_id), slots, filled, str(entry.ref_cnt))
+    return (
+        f'<tr><th scope="row">{entry.logical_index}</th>'
+        + "".join(f"<td>{cell}</td>" for cell in cells)
+        + f'<td style="{owner_style(label)}">{pieces}{empty}</td></tr>'
+    )

@@ -1,0 +1,130 @@
+"""The live page's controls. A button's callback acts on the engine; what follows is drawn from the engine alone."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from views import live_settings as settings
+from views import url_values
+from views.engine_session import EngineSession, Moment
+from views.html_parts import notice
+from views.live_settings import NumberSetting
+from views.tab import Tab
+
+_REFUSAL = "refusal"
+
+
+def draw_prompt() -> None:
+    """Prepared examples and the prompt box."""
+    st.pills("Examples", list(settings.EXAMPLES), key="example", on_change=_take_example)
+    url_values.text("prompt", "The prompt", settings.LONGEST_PROMPT)
+    st.text_area(
+        "Prompt", settings.EXAMPLES["A fact"], key="prompt", height=92, max_chars=settings.LONGEST_PROMPT,
+        bind="query-params",
+    )
+
+
+def draw_settings() -> None:
+    """Block size, number of blocks, samples; the rest behind "More settings"."""
+    columns = st.columns(3)
+    for column, setting in zip(columns, (settings.BLOCK_SIZE, settings.NUM_BLOCKS, settings.SAMPLES), strict=True):
+        with column:
+            _number_input(setting)
+    with st.expander("More settings"):
+        left, right = st.columns(2)
+        with left:
+            _choice("Model", "model", settings.models())
+            _choice("Pace of Run", "pace", list(settings.PACES))
+            _number_input(settings.MAX_TOKENS)
+        with right:
+            _draw_sampling()
+    if settings.num_blocks_within_memory() < settings.NUM_BLOCKS.value:
+        most, size = settings.num_blocks_within_memory(), settings.BLOCK_SIZE.value
+        st.html(notice(f"A tab's pool has at most {settings.MAX_SLOTS} slots, so it gets {most} blocks of {size}."))
+
+
+def draw_buttons(tab: Tab, session: EngineSession, moment: Moment) -> None:
+    """Add request, Step, Run, Stop, Reset."""
+    can_step = moment.has_unfinished and not moment.is_running and not moment.problem
+    with st.container(horizontal=True, key="buttons"):
+        st.button("Add request", key="add", icon=":material/add:", on_click=_add, args=(session,))
+        st.button(
+            "Step", key="step", icon=":material/skip_next:", disabled=not can_step, on_click=_step,
+            args=(session, moment.step), help="One iteration of the scheduler: a token for every running sequence.",
+        )
+        st.button("Run", key="run", icon=":material/play_arrow:", disabled=not can_step, on_click=_run, args=(session,))
+        st.button("Stop", key="stop", icon=":material/stop:", disabled=not moment.is_running, on_click=session.stop)
+        st.button("Reset", key="reset", icon=":material/restart_alt:", on_click=_reset, args=(tab,))
+    if _REFUSAL in st.session_state:
+        st.html(notice(st.session_state[_REFUSAL], "problem"))
+
+
+def draw_request_choice(moment: Moment) -> str | None:
+    """Whose block table to show; the newest request until a reader chooses."""
+    names = [name for name, request in moment.state.requests.items() if request.seq_ids]
+    if not names:
+        return None
+    if st.session_state.get("request") not in names:
+        st.session_state["request"] = names[-1]
+    return st.pills("Block table of request", names, key="request", required=True)
+
+
+def _take_example() -> None:
+    if st.session_state["example"] is not None:
+        st.session_state["prompt"] = settings.EXAMPLES[st.session_state["example"]]
+
+
+def _add(session: EngineSession) -> None:
+    st.session_state.pop(_REFUSAL, None)
+    typed = settings.chosen_prompt()
+    try:
+        request_id = session.add(typed, settings.sampling_params(), as_chat=settings.uses_chat_template())
+    except ValueError as error:
+        st.session_state[_REFUSAL] = str(error)
+    else:
+        st.session_state["request"] = request_id
+
+
+def _step(session: EngineSession, expected_step: int) -> None:
+    st.session_state.pop(_REFUSAL, None)
+    session.step(expected_step)
+
+
+def _run(session: EngineSession) -> None:
+    st.session_state.pop(_REFUSAL, None)
+    session.run(settings.seconds_between_steps())
+
+
+def _reset(tab: Tab) -> None:
+    st.session_state.pop(_REFUSAL, None)
+    tab.close()
+
+
+def _draw_sampling() -> None:
+    url_values.number("temperature", "Temperature", 0.0, 2.0, 0.7)
+    st.slider(
+        "Temperature", 0.0, 2.0, 0.7, 0.1, key="temperature", bind="query-params",
+        help="0 always takes the likeliest token; then all samples are the same text.",
+    )
+    _number_input(settings.SEED)
+    st.toggle(
+        "Prefix caching", True, key="prefix_caching", bind="query-params",
+        help="Full blocks stay findable after use, so an equal beginning is not computed again.",
+    )
+    st.toggle(
+        "Chat template", False, key="chat", bind="query-params",
+        help="Wraps the prompt in the marks the model saw when it learnt to chat. They take blocks too.",
+    )
+
+
+def _number_input(setting: NumberSetting) -> None:
+    url_values.whole_number(setting.key, setting.label, setting.low, setting.high, setting.default)
+    st.number_input(
+        setting.label, setting.low, setting.high, setting.default, key=setting.key, bind="query-params",
+        help=setting.explanation,
+    )
+
+
+def _choice(label: str, key: str, options: list[str]) -> None:
+    url_values.one_of(key, label, options, options[0])
+    st.selectbox(label, options, key=key, bind="query-params")

@@ -1,0 +1,107 @@
+"""The live page's settings: their limits, and their values in this tab, within range whatever the address said."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeVar
+
+import streamlit as st
+
+from engine.config import MAX_BLOCK_SIZE, EngineConfig
+from engine.sampling_params import SamplingParams
+from views.server import EMBEDDED, TINY, default_model
+
+MAX_SLOTS = 4096
+"""Slots in one tab's pool: 190 MB for the embedded model in float32, and as many cells as a page can show."""
+MAX_NUM_SEQS = 16
+LONGEST_PROMPT = 2000
+PACES = {"2 steps a second": 0.5, "5 steps a second": 0.2, "As fast as it can": 0.0}
+
+EXAMPLES = {
+    "A fact": "The capital of France is",
+    "A list": "Three primary colours are",
+    "A fox": "The quick brown fox",
+    "A story": "Once upon a time, a small robot",
+}
+
+
+@dataclass(frozen=True)
+class NumberSetting:
+    """A whole number that a reader sets. `key` is its name in the address."""
+
+    key: str
+    label: str
+    low: int
+    high: int
+    default: int
+    explanation: str
+
+    @property
+    def value(self) -> int:
+        return int(min(max(_value(self.key, self.default), self.low), self.high))
+
+
+BLOCK_SIZE = NumberSetting(
+    "block_size", "Block size", 1, MAX_BLOCK_SIZE, 4, "Slots in a block: how many tokens it has room for."
+)
+NUM_BLOCKS = NumberSetting("num_blocks", "Number of blocks", 1, 512, 32, "Blocks in this tab's pool.")
+SAMPLES = NumberSetting(
+    "samples", "Samples", 1, 8, 1, "How many answers a request gives. They share the blocks of its prompt."
+)
+MAX_TOKENS = NumberSetting("max_tokens", "New tokens at most", 1, 256, 24, "Where an answer is cut off.")
+SEED = NumberSetting("seed", "Seed", 0, 2**31 - 1, 0, "The same seed gives the same text.")
+
+
+def models() -> list[str]:
+    """The models to choose from, the default first."""
+    return list(dict.fromkeys([default_model(), EMBEDDED, TINY]))
+
+
+def chosen_model() -> str:
+    model = _value("model", default_model())
+    return model if model in models() else default_model()
+
+
+def chosen_prompt() -> str:
+    return _value("prompt", EXAMPLES["A fact"])
+
+
+def uses_chat_template() -> bool:
+    return _value("chat", False)
+
+
+def seconds_between_steps() -> float:
+    """The pace of Run."""
+    slowest = next(iter(PACES))
+    return PACES.get(_value("pace", slowest), PACES[slowest])
+
+
+def num_blocks_within_memory() -> int:
+    """The number of blocks, less when the pool would be too large for one tab."""
+    return max(1, min(NUM_BLOCKS.value, MAX_SLOTS // BLOCK_SIZE.value))
+
+
+def engine_config(model: str) -> EngineConfig:
+    return EngineConfig(
+        model=model,
+        block_size=BLOCK_SIZE.value,
+        num_blocks=num_blocks_within_memory(),
+        max_num_seqs=MAX_NUM_SEQS,
+        max_model_len=MAX_SLOTS,
+        enable_prefix_caching=_value("prefix_caching", True),
+    )
+
+
+def sampling_params() -> SamplingParams:
+    """What the next request asks for."""
+    temperature = min(max(_value("temperature", 0.7), 0.0), 2.0)
+    return SamplingParams(temperature=temperature, max_tokens=MAX_TOKENS.value, n=SAMPLES.value, seed=SEED.value)
+
+
+T = TypeVar("T")
+
+
+def _value(key: str, default: T) -> T:
+    """What the widget `key` holds, or its default before it was first drawn."""
+    value: T | None = st.session_state.get(key)
+    return default if value is None else value

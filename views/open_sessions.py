@@ -1,0 +1,31 @@
+"""The engines that are open now, held weakly: counting them keeps none of them alive."""
+
+from __future__ import annotations
+
+import threading
+import weakref
+
+from views.engine_session import EngineSession
+
+
+class OpenSessions:
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._sessions: weakref.WeakSet[EngineSession] = weakref.WeakSet()
+
+    def __len__(self) -> int:
+        with self._lock:
+            return sum(not session.is_closed for session in self._sessions)
+
+    def add(self, session: EngineSession) -> None:
+        with self._lock:
+            self._sessions.add(session)
+
+    def close_all(self) -> None:
+        """Tell all to stop first, then wait for each: the waits overlap."""
+        with self._lock:
+            sessions = list(self._sessions)
+        for session in sessions:
+            session.stop()
+        for session in sessions:
+            session.close()

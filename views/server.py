@@ -1,0 +1,65 @@
+"""What lives as long as the server: the loaded models and the list of open engines, one of each for all tabs.
+
+Heavy modules are imported by the thread that loads a model, so the first page appears before torch does.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+from typing import TYPE_CHECKING
+
+import streamlit as st
+
+from engine.progress import Progress, ProgressCallback
+from views.model_shelf import ModelShelf
+from views.open_sessions import OpenSessions
+
+if TYPE_CHECKING:
+    from engine.weights import LoadedModel
+
+EMBEDDED, TINY = "smollm2-135m-instruct", "tiny-random"
+MODEL_VARIABLE = "PAGED_KV_MODEL"
+
+
+def default_model() -> str:
+    """The model a page opens with; the environment variable PAGED_KV_MODEL names another one."""
+    return os.environ.get(MODEL_VARIABLE) or EMBEDDED
+
+
+@st.cache_resource(show_spinner=False)
+def model_shelf() -> ModelShelf[LoadedModel]:
+    return ModelShelf(load_and_warm_up)
+
+
+@st.cache_resource(show_spinner=False)
+def open_sessions() -> OpenSessions:
+    return OpenSessions()
+
+
+def start() -> None:
+    """Begin to load the default model before the first visitor comes."""
+    model_shelf().ask(default_model())
+
+
+def stop() -> None:
+    """Let every engine finish its step and end."""
+    open_sessions().close_all()
+
+
+def load_and_warm_up(name: str, progress: ProgressCallback) -> LoadedModel:
+    """Load the weights and run two steps, so that what is compiled on first use is compiled before a reader clicks.
+
+    Raises ModelLoadError with one plain sentence.
+    """
+    from engine import Engine, EngineConfig, SamplingParams
+    from engine.loading import load_parts, resolve_device
+    from engine.weights import load_model
+
+    loaded = load_model(name, device=resolve_device("auto"), progress=progress)
+    progress(Progress("load", 0, 0, "Running the model once to warm it up"))
+    config = EngineConfig(model=name, block_size=4, num_blocks=4)
+    Engine(config, load_parts(config, loaded)).generate(["Warm up"], SamplingParams(max_tokens=2))
+    gc.collect()
+    gc.freeze()  # what lives for ever need not be walked by every later collection
+    return loaded
