@@ -101,9 +101,11 @@ def test_unwritten_tail_of_nan_is_not_read(target: Target, lengths: tuple[tuple[
     "dtype, tolerance", [(torch.bfloat16, 2e-2), (torch.float16, 3e-3)], ids=["bfloat16", "float16"]
 )
 def test_half_precision(target: Target, dtype: torch.dtype, tolerance: float) -> None:
-    backend, _ = target
+    backend, device = target
     if backend.name == "cpu" and dtype == torch.float16:
         pytest.skip("the cpu backend takes float32 and bfloat16")
+    if backend.name == "triton" and device.type == "cpu" and dtype == torch.bfloat16:
+        pytest.skip("Triton's interpreter multiplies bfloat16 as integers (triton issue 11584)")
     check(target, Shape((6, 2), 80, 5, lengths=((30, 1), (5, 7)), dtype=dtype), tolerance)
 
 
