@@ -1,0 +1,229 @@
+"""The log: seeking equals folding, files round-trip, damaged and hostile files are refused in words."""
+
+from __future__ import annotations
+
+import json
+import random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from engine.arrivals import Arrival
+from engine.events import ArenaCreated, PoolCreated, RequestAdded, StepCompleted
+from engine.reservations import Max, Oracle, Pow2
+from engine.trace import KEYFRAME_EVERY, MAX_STEP_GAP, SCHEMA_VERSION, Trace, TraceError
+from tests.helpers.traces import contiguous_trace, paged_trace, plain_fold
+
+
+def long_trace() -> Trace:
+    """More than three keyframes long, with idle stretches."""
+    arrivals = [Arrival.from_lengths(f"r{i}", 3, 9, arrival_step=1 + 25 * i) for i in range(10)]
+    return contiguous_trace(arrivals, 32, Pow2())
+
+
+def damaged(change) -> str:
+    document = json.loads(paged_trace().to_json())
+    change(document)
+    return json.dumps(document)
+
+
+# ---- seeking ----
+
+
+def test_a_new_trace_has_step_0_and_nothing_in_it():
+    trace = Trace()
+    assert (len(trace), trace.num_steps, list(trace.events_of(0))) == (0, 0, [])
+    assert trace.at(0) == plain_fold([])
+
+
+@pytest.mark.parametrize("step", [-1, 5])
+def test_steps_outside_the_trace_are_refused(step):
+    with pytest.raises(IndexError) as error:
+        paged_trace().at(step)
+    assert str(error.value) == f"Step {step} is outside this trace, which has steps 0 to 4."
+
+
+def test_events_of_a_step_are_those_stamped_with_it():
+    trace = paged_trace()
+    assert [event for step in range(trace.num_steps + 1) for event in trace.events_of(step)] == list(trace)
+    for step in range(trace.num_steps + 1):
+        assert {event.step for event in trace.events_of(step)} == {step}
+    assert list(trace.events_of(-1)) == list(trace.events_of(99)) == []
+
+
+def test_idle_steps_have_no_events_and_keep_the_state():
+    trace = Trace(events=[ArenaCreated(0, 4, "buddy", "Max"), StepCompleted(7, 0, 0, 0, 0.0)])
+    assert trace.num_steps == 7
+    assert list(trace.events_of(3)) == []
+    assert trace.at(3) == trace.at(0)
+
+
+def test_steps_never_go_back():
+    trace = paged_trace()
+    with pytest.raises(ValueError, match=r"^step 3 comes after step 4; steps never go back\.$"):
+        trace.append(StepCompleted(3, 0, 0, 0, 0.0))
+    assert trace.num_steps == 4
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    lengths=st.lists(st.tuples(st.integers(1, 250), st.integers(1, 9), st.integers(0, 30)), min_size=1, max_size=10),
+    rule=st.sampled_from([Max(40), Pow2(), Oracle()]),
+    seed=st.integers(0, 999),
+)
+def test_seeking_in_any_order_equals_a_plain_fold(lengths, rule, seed):
+    arrivals = [Arrival.from_lengths(f"r{i}", p, o, arrival_step=s) for i, (s, p, o) in enumerate(lengths)]
+    trace = contiguous_trace(arrivals, 64, rule)
+    pick = random.Random(seed)
+    for step in [pick.randint(0, trace.num_steps) for _ in range(8)]:
+        assert trace.at(step) == plain_fold([event for event in trace if event.step <= step])
+
+
+def test_a_long_trace_is_sought_across_keyframes():
+    trace = long_trace()
+    assert trace.num_steps > 3 * KEYFRAME_EVERY
+    for step in (trace.num_steps, 0, KEYFRAME_EVERY, KEYFRAME_EVERY + 1, 3 * KEYFRAME_EVERY - 1, 2 * KEYFRAME_EVERY):
+        assert trace.at(step) == plain_fold([event for event in trace if event.step <= step])
+
+
+def test_seeking_while_the_trace_grows():
+    whole, growing = long_trace(), Trace()
+    for index, event in enumerate(whole):
+        growing.append(event)
+        if index % 37 == 0:
+            assert growing.at(growing.num_steps) == plain_fold(whole.events[: index + 1])
+    assert growing.at(100) == whole.at(100)
+
+
+def test_the_state_handed_out_belongs_to_the_caller():
+    trace = long_trace()
+    step = 2 * KEYFRAME_EVERY
+    mine = trace.at(step)
+    mine.regions.clear()
+    mine.arena[0] = None
+    mine.counters.num_refused = 99
+    for sequence in mine.sequences.values():
+        sequence.token_ids.clear()
+    for later in (step, step + 1):
+        assert trace.at(later) == plain_fold([event for event in trace if event.step <= later])
+
+
+# ---- files ----
+
+
+@pytest.mark.parametrize("make", [Trace, paged_trace, long_trace])
+def test_a_file_holds_the_whole_trace(make):
+    trace = make()
+    again = Trace.from_json(trace.to_json())
+    assert again.events == trace.events
+    assert (again.info, again.num_steps, again.step) == (trace.info, trace.num_steps, trace.num_steps)
+    assert again.to_json() == trace.to_json()
+    assert again.at(trace.num_steps) == trace.at(trace.num_steps)
+
+
+@pytest.mark.parametrize("piece", ["日本語", "مرحبا", "👩‍👩‍👧‍👦", " \n\t", "<b>$5</b> **x**", "\x00\u2028", "\ud83d"])
+def test_text_of_every_kind_survives(piece):
+    trace = Trace(info={"model": piece}, events=[RequestAdded(0, piece, (1,), (piece,), 3)])
+    again = Trace.from_json(trace.to_json())
+    assert again.info == {"model": piece}
+    assert again.at(0).sequences[piece].pieces == [piece]
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("", "This is not a trace file: it is not JSON ("),
+        ("{", "This is not a trace file: it is not JSON ("),
+        ("[" * 200_000, "This is not a trace file: it is not JSON ("),
+        ("9" * 10_000, "This is not a trace file: it is not JSON ("),
+        ("[]", "This is not a trace file of schema 1."),
+        ("null", "This is not a trace file of schema 1."),
+        ('{"events": []}', "This is not a trace file of schema 1."),
+        ('{"schema": 2, "events": []}', "This is not a trace file of schema 1."),
+        ('{"schema": 1}', "A trace file needs an `info` object and an `events` list."),
+        ('{"schema": 1, "events": {}}', "A trace file needs an `info` object and an `events` list."),
+        ('{"schema": 1, "events": [], "info": 5}', "A trace file needs an `info` object and an `events` list."),
+        ('{"schema": 1, "events": [7]}', "Event 0: an event must be an object with a `type`."),
+    ],
+)
+def test_what_is_no_trace_file_is_refused(text, sentence):
+    assert SCHEMA_VERSION == 1
+    with pytest.raises(TraceError) as error:
+        Trace.from_json(text)
+    assert str(error.value).startswith(sentence)
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        (lambda d: d["events"][1].pop("pieces"), "Event 1: RequestAdded lacks `pieces`."),
+        (lambda d: d["events"][2].update(reason=7), "Event 2: RequestRefused.reason must be text"),
+        (lambda d: d["events"][0].update(num_blocks="6"), "Event 0: PoolCreated.num_blocks must be a whole number"),
+        (lambda d: d["events"][3].update(type="Nothing"), "Event 3: unknown event type 'Nothing'."),
+        (lambda d: d["events"].insert(5, None), "Event 5: an event must be an object with a `type`."),
+        (lambda d: d["events"][9].update(step=0), "Event 9: step 0 comes after step 1; steps never go back."),
+        (lambda d: d["events"][0].update(step=-1), "Event 0: step -1 comes after step 0; steps never go back."),
+    ],
+)
+def test_a_damaged_event_is_named_by_number_and_field(change, sentence):
+    with pytest.raises(TraceError) as error:
+        Trace.from_json(damaged(change))
+    assert str(error.value).startswith(sentence)
+
+
+def test_a_trace_that_contradicts_itself_is_refused():
+    with pytest.raises(TraceError) as error:
+        Trace.from_json(damaged(lambda d: d["events"].pop(1)))
+    assert str(error.value).startswith("This trace contradicts itself: ")
+    assert "SequenceScheduled" in str(error.value) or "PrefixQueried" in str(error.value)
+
+
+SCRAPS = [None, -1, 0, 1, 10**6, 2**63, "", "A", [], [0], [-1], [1, 2, 3], {}, True, 1e300]
+
+
+@settings(max_examples=150, deadline=None)
+@given(data=st.data(), source=st.sampled_from([paged_trace, long_trace]))
+def test_any_damage_is_either_harmless_or_refused(data, source):
+    document = json.loads(source().to_json())
+    events = document["events"]
+    for _ in range(data.draw(st.integers(1, 2))):
+        index = data.draw(st.integers(0, len(events) - 1))
+        field = data.draw(st.sampled_from([*events[index], "drop", "twice"]))
+        if field == "drop":
+            del events[index]
+        elif field == "twice":
+            events.insert(index, dict(events[index]))
+        else:
+            events[index][field] = data.draw(st.sampled_from(SCRAPS))
+    try:
+        trace = Trace.from_json(json.dumps(document))
+    except TraceError as error:
+        assert len(str(error)) < 400
+    else:
+        assert len(trace) == len(events)
+
+
+# ---- hostile sizes ----
+
+
+@pytest.mark.parametrize(
+    ("event", "reason"),
+    [
+        (PoolCreated(0, 1, 2**40, 0, (0,)), "a pool must have 1 to"),
+        (PoolCreated(0, 1, 1, 2**40, (0,)), "a pool must have 1 to"),
+        (PoolCreated(0, 2**40, 1, 0, (0,)), "a pool must have 1 to"),
+        (ArenaCreated(0, 2**40, "buddy", "Max"), "an arena must have 1 to"),
+    ],
+)
+def test_a_file_cannot_ask_for_endless_memory(event, reason):
+    with pytest.raises(TraceError, match=reason):
+        Trace.from_json(Trace(events=[event]).to_json())
+
+
+@pytest.mark.parametrize("step", [2 * MAX_STEP_GAP, 2**63])
+def test_a_file_cannot_ask_for_endless_steps(step):
+    document = json.loads(paged_trace().to_json())
+    document["events"][-1]["step"] = step
+    with pytest.raises(TraceError, match=f"^Event {len(document['events']) - 1}: step {step} is more than"):
+        Trace.from_json(json.dumps(document))
