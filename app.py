@@ -8,8 +8,11 @@ from collections.abc import AsyncIterator
 import streamlit as st
 
 from views import server
+from views.course import navigation_pages
 from views.html_parts import STYLE_SHEET
 from views.streamlit_private import pages_come_from_navigation_only
+
+SIDEBAR_PIXELS = 230
 
 
 @contextlib.asynccontextmanager
@@ -21,14 +24,11 @@ async def lifespan(_app: st.App) -> AsyncIterator[None]:
 
 
 def main() -> None:
-    st.set_page_config(page_title="PagedAttention, live", page_icon="📄", layout="wide")
+    st.set_page_config(
+        page_title="See PagedAttention work", page_icon="📄", layout="wide", initial_sidebar_state=SIDEBAR_PIXELS
+    )
     st.html(STYLE_SHEET)
-    st.navigation(
-        [
-            st.Page("pages/home.py", title="Start here", icon=":material/home:", default=True),
-            st.Page("pages/live_engine.py", title="Live engine", icon=":material/memory:", url_path="live_engine"),
-        ]
-    ).run()
+    st.navigation(navigation_pages()).run()
 
 
 if st.runtime.exists():

@@ -1,3 +1,49 @@
+"""Home: what this is, what to try first, and the map of the course."""
+
+from __future__ import annotations
+
 import streamlit as st
 
-st.title("PagedAttention, live")
+from views.backend_banner import draw_banner_of_default_model
+from views.course import COURSE, LIVE_ENGINE
+
+TRY_FIRST = (
+    (
+        "Watch one table fill",
+        {"prompt": "The capital of France is", "block_size": "4", "num_blocks": "32"},
+        "Press **Add request**, then **Step**. A block is taken only when a token needs a slot.",
+    ),
+    (
+        "Share a prompt between answers",
+        {"prompt": "Once upon a time, a small robot", "samples": "3", "block_size": "4"},
+        "Three samples of one prompt hold the same blocks, until one of them has to write: then it copies.",
+    ),
+    (
+        "Run out of blocks",
+        {"prompt": "Three primary colours are", "num_blocks": "8", "block_size": "4", "max_tokens": "20"},
+        "Add two requests and press **Run**. When the pool is empty, the later one gives up its blocks and waits.",
+    ),
+)
+
+st.title("See PagedAttention work")
+st.markdown(
+    """
+While a language model writes, it keeps the **keys and values** of every token so far: the KV cache. PagedAttention
+keeps them in small **blocks** that may lie anywhere in memory, and a **block table** for each sequence says where.
+
+Behind these pages runs a real engine with a real model. Every picture replays what its memory did: nothing is staged.
+"""
+)
+
+st.subheader("Try first")
+for column, (title, query, words) in zip(st.columns(len(TRY_FIRST)), TRY_FIRST, strict=True):
+    with column, st.container(border=True):
+        st.page_link(LIVE_ENGINE.file, label=f"**{title}**", icon=LIVE_ENGINE.icon, query_params=query)
+        st.markdown(words)
+
+st.subheader("The pages")
+for page in COURSE[1:]:
+    st.page_link(page.file, label=f"**{page.title}**", icon=page.icon)
+    st.markdown(page.promise)
+
+draw_banner_of_default_model()

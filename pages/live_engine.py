@@ -23,12 +23,13 @@ with settings_side:
     draw_settings()
 url_values.draw_notes()
 
-loaded = wait_for_model(chosen_model())
-session = live_session(tab, loaded)
+model = wait_for_model(chosen_model())
+session = live_session(tab, model)
 moment = session.moment()
 draw_buttons(tab, session, moment)
-if waits_for_reset(session, loaded.name):
+if waits_for_reset(session, model.weights.name):
     st.html(notice("The new engine settings apply after Reset, which drops the requests there are."))
-chosen = draw_request_choice(moment)
+with settings_side:
+    chosen = draw_request_choice(moment)
 draw_picture(session, chosen, moment.is_running)
 st.html(backend_banner(session.engine.trace.info))

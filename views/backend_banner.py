@@ -5,7 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import streamlit as st
+
 from views.html_parts import escaped
+from views.model_loading import draw_loading
+from views.server import default_model, model_shelf
 
 NOISE = " This model has random weights, so its words are noise; its memory behaves like any other's."
 
@@ -23,3 +27,12 @@ def banner_sentence(info: Mapping[str, Any]) -> str:
 def backend_banner(info: Mapping[str, Any]) -> str:
     """The line as HTML."""
     return f'<div class="pv-banner" role="note" aria-label="What runs here">{escaped(banner_sentence(info))}</div>'
+
+
+def draw_banner_of_default_model() -> None:
+    """For pages without an engine of their own: what the server runs, or how far it has come in loading it."""
+    loading = model_shelf().ask(default_model())
+    if loading.model is None:
+        draw_loading(default_model())
+    else:
+        st.html(backend_banner(loading.model.info))

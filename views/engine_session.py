@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import threading
+import uuid
 import weakref
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -18,7 +19,8 @@ from engine.sampling_params import SamplingParams
 from engine.state import CacheState
 from engine.tokenizer import Tokenizer
 from engine.trace import Trace
-from views.narration import sentences
+from views.frames import PAYLOAD_SCHEMA, FrameStream, Payload
+from views.labels import PALETTE
 
 STOP_SECONDS = 10.0
 """Patience for the step under way when a session closes."""
@@ -45,14 +47,14 @@ class Moment:
     """What a page draws of one moment.
 
     `prompts` holds what was typed, by request_id; `texts` the streamed text of each sequence, by seq_id.
-    `narration` is one sentence an event of the last step. `problem` is the sentence of a step that failed.
+    `payload` holds every step so far, for the memory map. `problem` is the sentence of a step that failed.
     """
 
     step: int
     state: CacheState
     prompts: dict[str, str]
     texts: dict[str, str]
-    narration: list[str]
+    payload: Payload
     has_unfinished: bool
     is_running: bool
     problem: str
@@ -68,6 +70,11 @@ class EngineSession:
     _lock: threading.RLock = field(default_factory=threading.RLock)
     _stop: threading.Event = field(default_factory=threading.Event)
     _thread: threading.Thread | None = None
+    _frames: FrameStream = field(init=False)
+    _trace_id: str = field(default_factory=lambda: uuid.uuid4().hex)
+
+    def __post_init__(self) -> None:
+        self._frames = FrameStream(self.engine.trace)
 
     @property
     def is_running(self) -> bool:
@@ -125,11 +132,21 @@ class EngineSession:
                 state=self.engine.snapshot(),
                 prompts=dict(self._prompts),
                 texts=dict(self._texts),
-                narration=sentences(trace.events_of(trace.num_steps)),
+                payload=self._payload(),
                 has_unfinished=self.engine.has_unfinished_requests(),
                 is_running=self.is_running,
                 problem=self.problem,
             )
+
+    def _payload(self) -> Payload:
+        self._frames.update()
+        return {
+            "schema": PAYLOAD_SCHEMA,
+            "trace_id": self._trace_id,
+            "title": "Memory of this tab's engine",
+            "palette": list(PALETTE),
+            "frames": list(self._frames.messages),
+        }
 
     def _chat(self, prompt: str) -> list[int]:
         tokenizer = self.engine.tokenizer

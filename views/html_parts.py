@@ -40,8 +40,3 @@ def owner_badge(label: OwnerLabel) -> str:
 def owner_style(label: OwnerLabel) -> str:
     """Sets the colour that the style sheet's rules read."""
     return f"--pv-owner: {label.hex}"
-
-
-def sentence_list(sentences: Iterable[str]) -> str:
-    """One line a sentence."""
-    return f'<ul class="pv-steps">{"".join(f"<li>{escaped(sentence)}</li>" for sentence in sentences)}</ul>'

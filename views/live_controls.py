@@ -50,7 +50,7 @@ def draw_buttons(tab: Tab, session: EngineSession, moment: Moment) -> None:
         st.button("Add request", key="add", icon=":material/add:", on_click=_add, args=(session,))
         st.button(
             "Step", key="step", icon=":material/skip_next:", disabled=not can_step, on_click=_step,
-            args=(session, moment.step), help="One iteration of the scheduler: a token for every running sequence.",
+            args=(session, moment.step),
         )
         st.button("Run", key="run", icon=":material/play_arrow:", disabled=not can_step, on_click=_run, args=(session,))
         st.button("Stop", key="stop", icon=":material/stop:", disabled=not moment.is_running, on_click=session.stop)

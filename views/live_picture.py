@@ -8,8 +8,8 @@ from engine.usage import usage_of
 from views.block_table import request_tables
 from views.engine_session import EngineSession, Moment
 from views.figures_of_usage import usage_figures
-from views.html_parts import notice, sentence_list
-from views.labels import OwnerLabels
+from views.html_parts import notice
+from views.memory_map import memory_map
 from views.request_list import labels_of, request_list
 
 SECONDS_BETWEEN_FRAMES = 0.25
@@ -33,22 +33,11 @@ def _draw(session: EngineSession, request_id: str | None, was_running: bool) -> 
     if not moment.state.requests:
         st.html(notice(NOTHING_YET))
         return
-    left, right = st.columns([3, 2], gap="medium")
-    with left:
-        _draw_memory(moment, request_id, labels)
-    with right:
-        _draw_text(moment, labels)
-
-
-def _draw_memory(moment: Moment, request_id: str | None, labels: OwnerLabels) -> None:
-    st.subheader("Physical blocks")
+    st.html(request_list(moment, labels))
+    memory_map(moment.payload, key="memory_map", selected_seq=_first_sequence(moment, request_id))
     if request_id is not None:
-        st.subheader("Block table")
         st.html(request_tables(moment.state, request_id, labels))
 
 
-def _draw_text(moment: Moment, labels: OwnerLabels) -> None:
-    st.subheader("Requests")
-    st.html(request_list(moment, labels))
-    st.subheader("What happened in this step")
-    st.html(sentence_list(moment.narration))
+def _first_sequence(moment: Moment, request_id: str | None) -> str | None:
+    return None if request_id is None else moment.state.requests[request_id].seq_ids[0]

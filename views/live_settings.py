@@ -44,7 +44,7 @@ class NumberSetting:
 BLOCK_SIZE = NumberSetting(
     "block_size", "Block size", 1, MAX_BLOCK_SIZE, 4, "Slots in a block: how many tokens it has room for."
 )
-NUM_BLOCKS = NumberSetting("num_blocks", "Number of blocks", 1, 512, 32, "Blocks in this tab's pool.")
+NUM_BLOCKS = NumberSetting("num_blocks", "Blocks", 1, 512, 32, "Blocks in this tab's pool.")
 SAMPLES = NumberSetting(
     "samples", "Samples", 1, 8, 1, "How many answers a request gives. They share the blocks of its prompt."
 )

@@ -2,32 +2,36 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import streamlit as st
 
 from engine.progress import Progress
 from views.html_parts import notice
-from views.server import TINY, model_shelf
-
-if TYPE_CHECKING:
-    from engine.weights import LoadedModel
+from views.server import TINY, ReadyModel, model_shelf
 
 SECONDS_BETWEEN_LOOKS = 0.3
+UNTIL_THEN = f"Until then the live engine runs {TINY}, a model of random weights."
 
 
-def wait_for_model(name: str) -> LoadedModel:
-    """The model, or `tiny-random` in its place when it cannot be had. While it loads, the page ends here."""
+def wait_for_model(name: str) -> ReadyModel:
+    """The model, or `tiny-random` in its place when it cannot be had. While one of them loads, the page ends here."""
+    draw_loading(name)
+    loading = model_shelf().ask(name)
+    if loading.model is not None:
+        return loading.model
+    if not loading.is_over or name == TINY:
+        st.stop()
+    return wait_for_model(TINY)
+
+
+def draw_loading(name: str) -> None:
+    """How far the model has come, or why it cannot be had and a button to try again; nothing when it is ready."""
     loading = model_shelf().ask(name)
     if not loading.is_over:
         _draw_progress(name)
-        st.stop()
-    if loading.model is None:
-        _offer_retry(name, loading.problem)
-        if name == TINY:
-            st.stop()
-        return wait_for_model(TINY)
-    return loading.model
+    if loading.problem:
+        with st.container(key="model_problem"):
+            st.html(notice(f"{loading.problem} {UNTIL_THEN}", "problem"))
+            st.button("Try again", key="retry_model", on_click=model_shelf().retry, args=(name,))
 
 
 @st.fragment(run_every=SECONDS_BETWEEN_LOOKS)
@@ -42,9 +46,3 @@ def _progress_text(progress: Progress) -> str:
     if not progress.total:
         return f"{progress.sentence} ..."
     return f"{progress.sentence}: {progress.done / 1e6:.0f} of {progress.total / 1e6:.0f} MB"
-
-
-def _offer_retry(name: str, problem: str) -> None:
-    with st.container(key="model_problem"):
-        st.html(notice(f"{problem}", "problem"))
-        st.button("Try again", key="retry_model", on_click=model_shelf().retry, args=(name,))

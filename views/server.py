@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import gc
 import os
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import streamlit as st
 
@@ -22,13 +23,21 @@ EMBEDDED, TINY = "smollm2-135m-instruct", "tiny-random"
 MODEL_VARIABLE = "PAGED_KV_MODEL"
 
 
+@dataclass(frozen=True)
+class ReadyModel:
+    """Weights that every tab's engine shares. `info` describes what runs, as in a trace: model, backend and why."""
+
+    weights: LoadedModel
+    info: dict[str, Any]
+
+
 def default_model() -> str:
     """The model a page opens with; the environment variable PAGED_KV_MODEL names another one."""
     return os.environ.get(MODEL_VARIABLE) or EMBEDDED
 
 
 @st.cache_resource(show_spinner=False)
-def model_shelf() -> ModelShelf[LoadedModel]:
+def model_shelf() -> ModelShelf[ReadyModel]:
     return ModelShelf(load_and_warm_up)
 
 
@@ -47,7 +56,7 @@ def stop() -> None:
     open_sessions().close_all()
 
 
-def load_and_warm_up(name: str, progress: ProgressCallback) -> LoadedModel:
+def load_and_warm_up(name: str, progress: ProgressCallback) -> ReadyModel:
     """Load the weights and run two steps, so that what is compiled on first use is compiled before a reader clicks.
 
     Raises ModelLoadError with one plain sentence.
@@ -56,10 +65,11 @@ def load_and_warm_up(name: str, progress: ProgressCallback) -> LoadedModel:
     from engine.loading import load_parts, resolve_device
     from engine.weights import load_model
 
-    loaded = load_model(name, device=resolve_device("auto"), progress=progress)
+    weights = load_model(name, device=resolve_device("auto"), progress=progress)
     progress(Progress("load", 0, 0, "Running the model once to warm it up"))
     config = EngineConfig(model=name, block_size=4, num_blocks=4)
-    Engine(config, load_parts(config, loaded)).generate(["Warm up"], SamplingParams(max_tokens=2))
+    engine = Engine(config, load_parts(config, weights))
+    engine.generate(["Hello"], SamplingParams(max_tokens=2))
     gc.collect()
     gc.freeze()  # what lives for ever need not be walked by every later collection
-    return loaded
+    return ReadyModel(weights, engine.trace.info)
