@@ -70,6 +70,24 @@ class TableEntry:
     pieces: tuple[str, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class SlotAddress:
+    """Where one token's keys and values are: `slot = block_table[position // B] * B + position % B`.
+
+    logical_index: `position // block_size`, the row of the block table. offset: `position % block_size`.
+    block_id: what that row says. slot: the place in physical memory.
+    """
+
+    seq_id: str
+    position: int
+    block_size: int
+    logical_index: int
+    offset: int
+    block_id: int
+    slot: int
+    piece: str
+
+
 def usage_of(state: CacheState) -> Usage:
     """Count one state of a paged pool."""
     used = [block for block in state.blocks if block.status == "used"]
@@ -96,6 +114,25 @@ def block_table_of(state: CacheState, seq_id: str) -> list[TableEntry]:
     """The sequence's block table, row by row, in logical order."""
     sequence = state.sequences[seq_id]
     return [_entry(state, sequence, index, block_id) for index, block_id in enumerate(sequence.block_table)]
+
+
+def address_of(state: CacheState, seq_id: str, position: int) -> SlotAddress:
+    """Follow one token through the block table. Raises IndexError when its keys and values are not written."""
+    sequence = state.sequences[seq_id]
+    if not 0 <= position < sequence.num_computed_tokens or not sequence.block_table:
+        raise IndexError(f"{seq_id} has no keys and values of token {position} in the pool.")
+    logical_index, offset = divmod(position, state.block_size)
+    block_id = sequence.block_table[logical_index]
+    return SlotAddress(
+        seq_id=seq_id,
+        position=position,
+        block_size=state.block_size,
+        logical_index=logical_index,
+        offset=offset,
+        block_id=block_id,
+        slot=block_id * state.block_size + offset,
+        piece=sequence.pieces[position],
+    )
 
 
 def _entry(state: CacheState, sequence: SequenceState, logical_index: int, block_id: int) -> TableEntry:

@@ -56,6 +56,16 @@ class Waste:
         """Slots set aside for live requests, or in their blocks, without what an allocator rounded up."""
         return self.token_states + self.reservation + self.internal_fragmentation
 
+    @property
+    def num_empty(self) -> int:
+        """Slots held that hold no keys and values, whether they will be used later or never."""
+        return self.reservation + self.internal_fragmentation
+
+    @property
+    def percent_empty(self) -> float:
+        """Empty slots as a share of the slots held, 0 to 100; 0 when nothing is held."""
+        return 100 * self.num_empty / self.num_held if self.num_held else 0.0
+
     def slots(self, kind: WasteKind) -> int:
         return int(getattr(self, kind))
 
@@ -105,6 +115,17 @@ def free_runs(state: CacheState) -> list[Run]:
 def unusable_free_slots(state: CacheState, num_in_a_row: int) -> int:
     """Free slots of an arena that a request which needs `num_in_a_row` neighbouring slots could not have."""
     return sum(run.num_slots for run in free_runs(state) if run.num_slots < num_in_a_row)
+
+
+def longest_free_run(state: CacheState) -> int:
+    """The most neighbouring slots that a request could have now; 0 when nothing is free."""
+    return max((run.num_slots for run in free_runs(state)), default=0)
+
+
+def percent_fewer_held(state: CacheState, baseline: CacheState) -> float:
+    """How many percent fewer slots `state` holds than `baseline`, both contiguous or paged; below 0 when it is more."""
+    held = waste(baseline).num_held
+    return 100 * (held - waste(state).num_held) / held if held else 0.0
 
 
 def _waste_of_arena(state: CacheState) -> Waste:
