@@ -11,7 +11,7 @@ from engine.block_pool import BlockPool
 from engine.contiguous import Arena
 from engine.contiguous_replay import ContiguousScheduler
 from engine.events import RequestAdded, SequenceForked, SlotsWritten
-from engine.reservations import Max, Oracle, Pow2
+from engine.reservations import Fixed, Max, Oracle, Pow2
 from engine.trace import Trace
 from engine.waste import KINDS, PAPER_FIGURE_2, Waste, waste
 
@@ -87,6 +87,26 @@ def test_a_reply_of_unknown_length_may_still_use_all_it_is_allowed():
     assert waste(frame) == Waste(3, 5, 0, 0, 8)
     frame.requests["A"].max_tokens = 1
     assert waste(frame) == Waste(3, 1, 4, 0, 8)
+
+
+def test_a_reply_longer_than_its_reservation_uses_what_was_asked_for_and_no_more():
+    arena = Arena(16, Trace(), Fixed(5), "buddy")
+    arena.reserve(Arrival.from_lengths("A", 3, 9))
+    arena.write("A")
+    assert waste(arena.trace.at(0)) == Waste(3, 2, 0, 3, 8)
+
+
+def test_a_reply_longer_than_was_said_is_counted_as_written():
+    """A foreign trace may be wrong about lengths; the kinds still add up, none below 0."""
+    arena = Arena(16, Trace(), Fixed(8))
+    arena.reserve(Arrival.from_lengths("A", 3, 3))
+    arena.append("A", 3)
+    contiguous, on_pages = arena.trace.at(0), paged(6, None)[0].at(0)
+    for frame in (contiguous, on_pages):
+        frame.requests["A"].num_output_tokens = 0
+        frame.sequences["A"].num_prompt_tokens = 5
+    assert waste(contiguous) == Waste(6, 0, 2, 0, 8)
+    assert waste(on_pages) == Waste(6, 0, 2, 0, 12)
 
 
 def paged(num_tokens, num_output_tokens, block_size=4, num_blocks=5):
