@@ -4,19 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from engine.events import Event
+from engine.events import Event, SequenceScheduled, SlotsWritten, TokenSampled
 from engine.trace import Trace
 
 QUIET = "Nothing changes."
+_ROUTINE = (SequenceScheduled, SlotsWritten, TokenSampled)
+"""What every running sequence does in every step: told last, so that what is special is heard first."""
 
 
 def sentences(events: Iterable[Event]) -> list[str]:
-    """One sentence an event, the beat of the step first ("Step 3 ran 9 tokens."), then what happened in it."""
+    """One sentence an event: the beat of the step first ("Step 3 ran 9 tokens."), then what is special, then routine."""
     beats: list[str] = []
-    happenings: list[str] = []
+    special: list[str] = []
+    routine: list[str] = []
     for event in events:
-        (beats if event.group == "beat" else happenings).append(event.describe())
-    return beats + happenings or [QUIET]
+        told = beats if event.group == "beat" else routine if isinstance(event, _ROUTINE) else special
+        told.append(event.describe())
+    return beats + special + routine or [QUIET]
 
 
 def step_text(trace: Trace, step: int) -> str:

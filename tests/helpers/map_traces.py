@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from engine.config import EngineConfig
-from engine.contiguous_scenes import scattered_gaps
+from engine.contiguous_scenes import one_reservation, paper_figure_3, scattered_gaps
 from engine.engine import Engine
 from engine.sampling_params import SamplingParams
 from engine.scripted import scripted_engine
@@ -30,7 +30,7 @@ HOSTILE_WORDS = (
 def fox() -> Trace:
     """11 tokens on blocks of 4 in a pool of 9: table 0 -> 6, 1 -> 1, 2 -> 8. One token a step after the prompt."""
     config = EngineConfig(block_size=4, num_blocks=9, free_order=(6, 1, 8), enable_prefix_caching=False)
-    words = "crossed the quiet field and slept until dawn".split()
+    words = ["crossed", "the", "quiet", "field", "and", "slept", "until", "dawn"]
     engine = scripted_engine(config, {"A": words})
     engine.add_request("The red fox", SamplingParams(max_tokens=len(words)))
     return _finished(engine)
@@ -73,6 +73,11 @@ def gaps() -> Trace:
     return scattered_gaps()[0]
 
 
+def reservation() -> Trace:
+    """Contiguous memory: 16 slots held, 7 used at the end."""
+    return one_reservation(16, ["The", "red", "fox", "crossed", "the", "quiet", "field"])
+
+
 def large(num_blocks: int = 1024, num_steps: int = 120) -> Trace:
     """A large pool with many requests, for size and speed."""
     config = EngineConfig(
@@ -98,5 +103,7 @@ SCENES: dict[str, Callable[[], Trace]] = {
     "busy": busy,
     "hostile": hostile,
     "gaps": gaps,
+    "reservation": reservation,
+    "paper_figure_3": paper_figure_3,
     "large": large,
 }

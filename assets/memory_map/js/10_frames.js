@@ -74,6 +74,8 @@ class FrameStore {
     this.tokens = []; // [token_id, text]
     this.seqs = []; // { seq_id, request_id, letter, colour }
     this.numMessages = 0;
+    this.usesSwap = false;
+    this.timesUsed = []; // by token: how often sequences were given it
     this.longest = []; // by sequence: the most tokens and table entries of any frame, so that layouts can hold still
     this.keyframes = [];
     this.at = -1;
@@ -89,6 +91,7 @@ class FrameStore {
       this.tokens.push(...(m.new_tokens ?? []));
       this.seqs.push(...(m.new_seqs ?? []));
       this.noteLengths(m.seqs);
+      this.usesSwap ||= m.cpu_blocks !== undefined;
       this.numMessages += 1;
       if (m.amend && this.frames.length) this.amendLast(m);
       else this.frames.push({ step: m.step, label: m.label, say: m.say, changes: m.changes ?? [], parts: [m] });
@@ -107,6 +110,7 @@ class FrameStore {
   noteLengths(entries = []) {
     for (const e of entries) {
       const known = (this.longest[e.seq] ??= { tokens: 0, table: 0 });
+      for (const token of e.add ?? []) this.timesUsed[token] = (this.timesUsed[token] ?? 0) + 1;
       if (e.add) known.tokens = Math.max(known.tokens, e.keep + e.add.length);
       if (e.table) known.table = Math.max(known.table, e.table.length);
     }

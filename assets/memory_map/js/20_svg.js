@@ -60,11 +60,13 @@ function splitGraphemes(text) {
 class TextRuler {
   constructor() {
     this.context = document.createElement("canvas").getContext("2d");
-    this.setFont("16px sans-serif");
+    this.setFont(16, "sans-serif");
   }
 
-  setFont(font) {
+  setFont(size, family) {
+    const font = `${size}px ${family}`;
     if (font === this.font) return;
+    this.size = size;
     this.font = font;
     this.widths = new Map();
     this.fits = new Map();
@@ -93,6 +95,15 @@ class TextRuler {
     }
     return fitted;
   }
+}
+
+const LEAST_SCALE = 0.8;
+
+// Put a word in a room: a little smaller when it is a little too wide, shortened when it is much too wide.
+function putWord(node, text, room, ruler) {
+  const scale = Math.min(1, Math.max(LEAST_SCALE, room / Math.max(ruler.width(text), 1)));
+  put(node, { style: scale < 1 ? `font-size:${f1(ruler.size * scale)}px` : null });
+  putText(node, ruler.fit(text, room / scale));
 }
 
 // Hatches, so that state never rests on colour alone.

@@ -3,25 +3,25 @@
 const DETAILS = ["text", "slots", "cells"];
 
 // The ways to lay `count` blocks of `blockSize` slots into a width, from the richest that fits the height.
-function planBlocks({ count, blockSize, width, maxHeight, unit, detail }) {
+function planBlocks({ count, blockSize, width, maxHeight, unit, detail, wordWidth }) {
   const wanted = detail === "auto" ? DETAILS : [detail];
   let plan = null;
   for (const name of wanted) {
-    plan = name === "cells" ? planCells(count, width, maxHeight, unit) : planCards(name, count, blockSize, width, unit);
+    plan = name === "cells" ? planCells(count, width, maxHeight, unit) : planCards(name, count, blockSize, width, unit, wordWidth, maxHeight);
     const nodes = name === "cells" ? 0 : count * blockSize;
     if (plan && ((plan.height <= maxHeight && nodes <= 1500) || (name === "text" && nodes <= 64))) return plan;
   }
   return plan ?? planCells(count, width, maxHeight, unit);
 }
 
-function planCards(detail, count, blockSize, width, unit) {
+function planCards(detail, count, blockSize, width, unit, wordWidth, maxHeight) {
   const text = detail === "text";
   const sizes = {
     pad: 6 * unit, header: (text ? 24 : 19) * unit, slotGap: (text ? 3 : 2) * unit, slotH: (text ? 30 : 10) * unit,
-    minSlot: (text ? 46 : 9) * unit, maxSlot: (text ? 84 : 14) * unit, gapX: (text ? 18 : 10) * unit,
-    gapY: (text ? 16 : 10) * unit, minWidth: (text ? 92 : 62) * unit,
+    minSlot: text ? wordWidth : 9 * unit, maxSlot: (text ? 84 : 14) * unit, gapX: (text ? 18 : 10) * unit,
+    gapY: (text ? 16 : 10) * unit, minWidth: (text ? 116 : 62) * unit,
   };
-  const plans = slotsPerLineChoices(blockSize).map((perLine) => cardsPlan(detail, count, blockSize, width, perLine, sizes));
+  const plans = slotsPerLineChoices(blockSize).map((perLine) => cardsPlan(detail, count, blockSize, width, perLine, sizes, maxHeight));
   return plans.filter(Boolean).reduce((best, p) => (!best || p.cost < best.cost ? p : best), null);
 }
 
@@ -31,7 +31,7 @@ function slotsPerLineChoices(blockSize) {
   return [...choices].filter((perLine) => perLine <= 16 && (perLine > 1 || blockSize < 3));
 }
 
-function cardsPlan(detail, count, blockSize, width, perLine, z) {
+function cardsPlan(detail, count, blockSize, width, perLine, z, maxHeight) {
   const lines = Math.ceil(blockSize / perLine);
   const cardWidth = (slot) => Math.max(z.minWidth, 2 * z.pad + perLine * slot + (perLine - 1) * z.slotGap);
   let cols = Math.min(count, Math.floor((width + z.gapX) / (cardWidth(z.minSlot) + z.gapX)));
@@ -47,12 +47,12 @@ function cardsPlan(detail, count, blockSize, width, perLine, z) {
   return {
     detail, cols, rows, cellW, cellH, height, gapX: z.gapX, gapY: z.gapY, header: z.header, pad: z.pad,
     slotW: slotSpan, slotH: z.slotH, slotGap: z.slotGap, perLine, blockSize,
-    cost: height * (lines === 1 ? 0.72 : 1),
+    cost: height * (lines === 1 && height <= maxHeight ? 0.72 : 1), // one line a block reads best, if there is room
   };
 }
 
 function planCells(count, width, maxHeight, unit) {
-  const gap = count > 900 ? 1 : 3 * unit;
+  const gap = count > 900 ? 2 : 3 * unit;
   const fitting = Math.sqrt((width * maxHeight) / Math.max(count, 1)) - gap;
   const size = Math.max(7, Math.min(44 * unit, fitting));
   const cols = Math.max(1, Math.floor((width + gap) / (size + gap)));
@@ -79,29 +79,27 @@ function slotBox(plan, offset) {
   };
 }
 
-// Contiguous memory: one line of slots, wrapped.
-function planArena(numSlots, width, maxHeight, unit) {
-  const withText = numSlots <= 64;
-  const labelBand = 17 * unit;
-  if (withText) {
-    const min = Math.min(52 * unit, width / 4);
-    const cols = bestColumns(numSlots, Math.max(1, Math.floor(width / min)));
-    return { numSlots, cols, w: Math.min(width / cols, 92 * unit), h: 32 * unit, band: labelBand, text: true };
+// Contiguous memory: one line of slots, wrapped. Words while slots are few, bare slots with inner labels when not.
+function planArena(numSlots, width, maxHeight, unit, wordWidth) {
+  if (numSlots <= 64) {
+    const cols = evenColumns(numSlots, Math.max(1, Math.floor(width / Math.min(wordWidth, width / 4))));
+    return { numSlots, cols, w: Math.min(width / cols, 92 * unit), h: 32 * unit, band: 17 * unit, text: true };
   }
-  const rowCost = 14 * unit + labelBand;
-  const rows = Math.max(1, Math.min(Math.floor(maxHeight / rowCost), Math.ceil((numSlots * 12 * unit) / width)));
-  const cols = bestColumns(numSlots, Math.ceil(numSlots / rows));
-  return { numSlots, cols, w: width / cols, h: 22 * unit, band: labelBand, text: false };
+  const h = 24 * unit;
+  const band = 7 * unit;
+  const mostRows = Math.max(1, Math.floor(Math.min(maxHeight, 300 * unit) / (h + band)));
+  const rows = Math.min(mostRows, Math.ceil((numSlots * 9 * unit) / width));
+  const cols = evenColumns(numSlots, Math.ceil(numSlots / rows));
+  return { numSlots, cols, w: width / cols, h, band, text: false };
 }
 
-// Columns that people count in: a multiple of 10, 8 or 4 near the most that fit, so that rows end evenly.
-function bestColumns(count, most) {
+// At most `most` columns: the largest number that fills every row, else as even as can be.
+function evenColumns(count, most) {
   if (most >= count) return count;
-  for (const base of [16, 10, 8, 4]) {
-    const cols = Math.floor(most / base) * base;
-    if (cols >= most * 0.75) return cols;
-  }
-  return Math.max(1, most);
+  for (let cols = most; cols >= most / 2; cols--) if (count % cols === 0) return cols;
+  const even = Math.ceil(count / Math.ceil(count / most));
+  const rounded = Math.ceil(even / 4) * 4;
+  return rounded <= most ? rounded : even;
 }
 
 function arenaHeight(plan) {

@@ -53,7 +53,7 @@ class BlockGrid {
   makeCellParts(card) {
     const { w, h } = card.box;
     if (w < 15) return;
-    card.letter = svgEl("text", { class: "letter", x: w / 2, y: h / 2, "font-size": Math.min(15, w * 0.5) }, card.g);
+    card.letter = svgEl("text", { class: "letter", x: w / 2, y: h / 2 }, card.g);
   }
 
   makeCardParts(card) {
@@ -104,9 +104,16 @@ class BlockGrid {
       "aria-label": this.describe(card, status),
     });
     put(card.hatch, { display: pattern ? null : "none", fill: pattern && `url(#${this.map.uid}-${pattern})` });
-    if (card.letter) putText(card.letter, lead ? this.map.letter(lead[0]) + (owners.length > 1 ? "+" : "") : "");
+    if (card.letter) this.paintLetter(card, lead ? this.map.letter(lead[0]) + (owners.length > 1 ? "+" : "") : "");
     if (card.name) this.paintHeader(card, status, lead);
     if (card.slots) this.paintSlots(card, status);
+  }
+
+  // The owner's letter as large as the cell allows, and none when that is too small to read.
+  paintLetter(card, text) {
+    const size = Math.min(15 * this.map.unit, card.box.w * 0.55, (card.box.w - 3) / (0.62 * Math.max(text.length, 1)));
+    put(card.letter, { style: `font-size:${f1(size)}px` });
+    putText(card.letter, size < 7 ? "" : text);
   }
 
   paintHeader(card, status) {
@@ -115,13 +122,15 @@ class BlockGrid {
     const unit = this.map.unit;
     const text = detail === "text";
     putText(card.name, text && this.kind === "block" ? `block ${card.id}` : `${this.kind === "cpu" ? "cpu " : ""}${card.id}`);
-    const state = status === "used" ? (owners.length > 1 || text ? `×${owners.length}` : "") : status;
-    putText(card.ref, card.next && text ? `${status}, next` : state);
+    const state = status === "used" ? this.countText(card.block, text) : status;
+    const room = card.box.w - 2 * pad - this.map.ruler.width(card.name.textContent) - 8 * unit;
+    const next = this.map.ruler.width(`${status}, next`) < room ? `${status}, next` : "next";
+    putText(card.ref, card.next && text ? next : state);
     const side = (text ? 16 : 13) * unit;
     const shown = owners.length > MAX_CHIPS ? owners.slice(0, MAX_CHIPS - 1) : owners;
     const labels = shown.map(([seq]) => ({ text: this.map.letter(seq), colour: this.map.colour(seq) }));
     if (shown.length < owners.length) labels.push({ text: `+${owners.length - shown.length}`, colour: null });
-    let right = card.box.w - pad - (state ? 22 * unit : 0);
+    let right = card.box.w - pad - (state ? this.map.ruler.width(state) + 5 * unit : 0);
     card.chips.use(labels.length).forEach((chip, i) => {
       const label = labels[labels.length - 1 - i];
       if (!label) return;
@@ -131,6 +140,12 @@ class BlockGrid {
       right -= 2 * unit;
     });
     this.paintBars(card, owners);
+  }
+
+  // ref_cnt of a used block, with a mark when its content can be found by others.
+  countText(block, roomy) {
+    const count = block.owners.length > 1 || roomy ? `×${block.owners.length}` : "";
+    return block.cached && roomy ? `# ${count}` : count;
   }
 
   // The card's top edge, divided among its holders.
@@ -150,7 +165,7 @@ class BlockGrid {
       put(slot.rect, { class: `slot ${look}` });
       if (!slot.text) return;
       put(slot.text, { class: `piece ${look}` });
-      putText(slot.text, content ? map.ruler.fit(map.tokenText(content.token), plan.slotW - 5) : "");
+      putWord(slot.text, content ? map.tokenText(content.token) : "", plan.slotW - 5, map.ruler);
     });
   }
 

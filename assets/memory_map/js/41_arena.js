@@ -17,7 +17,7 @@ class Arena {
     const unit = options.unit;
     put(this.g, { display: numSlots ? null : "none" });
     if (!numSlots) return 0;
-    this.plan = planArena(numSlots, options.width, options.maxHeight, unit);
+    this.plan = planArena(numSlots, options.width, options.maxHeight, unit, options.wordWidth);
     this.origin = { x, y: y + 20 * unit };
     put(this.body, { transform: `translate(${f1(x)} ${f1(this.origin.y)})` });
     put(this.title, { x, y: y + 13 * unit });
@@ -67,25 +67,35 @@ class Arena {
     });
   }
 
-  // Above each region its owner and size; above each gap its length.
+  // Beside each region its owner and size, beside each gap its length: above the slots, or inside them.
   paintNotes(pieces) {
-    const notes = [];
-    for (const piece of pieces) {
-      if (piece.kind === "reserved" && piece.region.num_written) continue;
-      const run = arenaRuns(this.plan, piece.start, piece.count)[0];
-      const r = piece.region;
-      const text = piece.kind === "gap" ? `free ${piece.count}` : `${this.map.letter(piece.seq)}: ${r.num_written} of ${r.num_slots} used`;
-      const room = (r ? arenaRuns(this.plan, r.start, r.num_slots)[0] : run).w - 2;
-      const short = piece.kind === "gap" ? String(piece.count) : `${this.map.letter(piece.seq)} ${r.num_written}/${r.num_slots}`;
-      const letter = piece.kind === "gap" ? "" : this.map.letter(piece.seq);
-      const fits = [text, short, letter].find((t) => this.map.ruler.width(t) <= room) ?? "";
-      notes.push({ x: run.x + 1, y: run.y - 4 * this.map.unit, text: fits, cls: `note ${piece.kind}` });
-    }
+    const notes = pieces.filter((piece) => this.carriesNote(piece)).map((piece) => this.note(piece));
     this.notes.use(notes.length).forEach(({ g }, i) => {
       if (i >= notes.length) return;
       put(g, { x: notes[i].x, y: notes[i].y, class: notes[i].cls });
       putText(g, notes[i].text);
     });
+  }
+
+  // One note a region: on its first piece above the slots, on its emptier piece inside them.
+  carriesNote({ kind, region }) {
+    const hasBoth = region && region.num_written > 0 && region.num_written < region.num_slots;
+    return !hasBoth || kind === (this.plan.text ? "written" : "reserved");
+  }
+
+  note({ kind, start, count, seq, region }) {
+    const inside = !this.plan.text;
+    const [run] = arenaRuns(this.plan, start, count);
+    const [whole] = region && !inside ? arenaRuns(this.plan, region.start, region.num_slots) : [run];
+    const letter = region ? this.map.letter(seq) : "";
+    const texts = region
+      ? [`${letter}: ${region.num_written} of ${region.num_slots} used`, `${letter} ${region.num_written}/${region.num_slots}`, letter]
+      : [`free ${count}`, String(count)];
+    const y = inside ? run.y + run.h / 2 + 4 * this.map.unit : run.y - 4 * this.map.unit;
+    return {
+      x: run.x + (inside ? 5 : 1), y, cls: `note ${kind}${inside ? " inside" : ""}`,
+      text: texts.find((t) => this.map.ruler.width(t) <= whole.w - 6) ?? "",
+    };
   }
 
   paintWords(state) {
@@ -101,12 +111,12 @@ class Arena {
       if (i >= words.length) return;
       const { content, run, live } = words[i];
       put(g, { x: run.x + run.w / 2, y: run.y + run.h / 2 + 0.5, class: `piece ${live ? "live" : "stale"}` });
-      putText(g, this.map.ruler.fit(this.map.tokenText(content.token), run.w - 5));
+      putWord(g, this.map.tokenText(content.token), run.w - 5, this.map.ruler);
     });
   }
 
   paintTicks(numSlots) {
-    const rows = this.plan.w >= 5 ? Math.ceil(numSlots / this.plan.cols) : 0;
+    const rows = this.plan.w >= 9 ? Math.ceil(numSlots / this.plan.cols) : 0;
     this.ticks.use(rows).forEach(({ g }, row) => {
       if (row >= rows) return;
       const count = Math.min(this.plan.cols, numSlots - row * this.plan.cols);

@@ -18,46 +18,48 @@ class Tables {
     this.byKey = new Map();
   }
 
-  // Which sequences to list: all that are alive while they fit, else the chosen one.
+  // Which sequences to list: all that hold blocks while they fit, else the chosen one.
   shown(state) {
     const chosen = this.map.seq;
-    const live = state.seqs.map((_, i) => i).filter((i) => isLiveSeq(state, i));
-    const rows = live.reduce((sum, i) => sum + 1.5 + Math.max(state.seqs[i].table.length, 1), 0);
-    if (!this.map.onlyChosen && rows <= this.map.tableRoom) return live;
-    return chosen === null || !state.seqs[chosen] ? live.slice(0, 1) : [chosen];
+    const holders = state.seqs.map((_, i) => i).filter((i) => i === chosen || holdsBlocks(state.seqs[i]));
+    const rows = holders.reduce((sum, i) => sum + 1.5 + Math.ceil(tableOf(state.seqs[i]).length / this.columns), 0);
+    if (rows <= this.map.tableRoom) return holders;
+    return chosen === null ? holders.slice(0, 1) : [chosen];
   }
 
-  // Lay out the lists in a column; returns the height.
+  // Lay out the lists, one under the other, each in as many columns as fit; returns the height.
   place(state, x, y, width) {
     const unit = this.map.unit;
-    const rowH = 25 * unit;
+    this.rowH = 25 * unit;
+    this.columns = Math.max(1, Math.floor(width / (100 * unit)));
     this.anchors = new Map();
-    this.heads.list = [];
+    const heads = [];
     const rows = [];
     let top = y;
     for (const seq of this.shown(state)) {
-      const s = state.seqs[seq];
-      const hidden = Math.max(0, s.table.length - MAX_ROWS);
-      this.heads.list.push({ seq, x, y: top, swapped: s.cpu_table.length });
-      top += 24 * unit;
-      s.table.slice(hidden).forEach((block, i) => {
-        rows.push({ seq, logical: hidden + i, block, x, y: top, w: width, h: rowH - 3 * unit });
-        top += rowH;
-      });
-      if (hidden) rows.push({ seq, note: `first ${hidden} not drawn`, x, y: top, w: width, h: rowH - 3 * unit }) && (top += rowH);
-      if (!s.table.length) {
-        rows.push({ seq, note: s.cpu_table.length ? `swapped: CPU ${s.cpu_table.join(", ")}` : "no blocks", x, y: top, w: width, h: rowH - 3 * unit });
-        top += rowH;
-      }
-      top += 10 * unit;
+      heads.push({ seq, x, y: top });
+      top = this.placeList(state.seqs[seq], seq, { x, y: top + 24 * unit, width }, rows) + 10 * unit;
     }
-    this.paintHeads();
+    this.paintHeads(heads);
     this.paintRows(rows);
     return top - y;
   }
 
-  paintHeads() {
-    const list = this.heads.list;
+  placeList(s, seq, { x, y, width }, rows) {
+    const unit = this.map.unit;
+    const entries = tableOf(s);
+    const most = MAX_ROWS * this.columns;
+    const hidden = Math.max(0, entries.length - most);
+    const w = width / this.columns;
+    const cell = (i) => ({ seq, x: x + (i % this.columns) * w, y: y + Math.floor(i / this.columns) * this.rowH, w: w - (this.columns > 1 ? 5 * unit : 0), h: this.rowH - 3 * unit });
+    entries.slice(hidden).forEach((entry, i) => rows.push({ ...cell(i), ...entry }));
+    let count = entries.length - hidden;
+    if (hidden) rows.push({ ...cell(count++), note: `first ${hidden} above` });
+    if (!entries.length) rows.push({ ...cell(count++), note: "no blocks" });
+    return y + Math.ceil(count / this.columns) * this.rowH;
+  }
+
+  paintHeads(list) {
     const unit = this.map.unit;
     this.heads.use(list.length).forEach((head, i) => {
       if (i >= list.length) return;
@@ -74,31 +76,48 @@ class Tables {
     this.rows.use(rows.length).forEach((node, i) => {
       if (i >= rows.length) return;
       const r = rows[i];
-      const isNote = r.note !== undefined;
-      put(node.g, {
-        transform: `translate(${f1(r.x)} ${f1(r.y)})`, style: `--o:${this.map.colour(r.seq)}`, class: isNote ? "row quiet" : "row",
-        "data-seq": isNote ? null : r.seq, "data-logical": isNote ? null : r.logical, "data-block": isNote ? null : r.block,
-        "data-kind": isNote ? null : "row", role: isNote ? null : "button", tabindex: isNote ? null : this.map.rovingRow === i ? 0 : -1,
-        "aria-label": isNote ? null : `${this.map.seqName(r.seq)}: logical block ${r.logical} is physical block ${r.block}`,
-      });
-      put(node.rect, { width: r.w, height: r.h });
-      const mid = r.h / 2 + 0.5;
-      put(node.left, { x: 8, y: mid });
-      put(node.arrow, { x: r.w / 2, y: mid });
-      put(node.right, { x: r.w - 8, y: mid });
-      putText(node.left, isNote ? this.map.ruler.fit(r.note, r.w - 12) : String(r.logical));
-      putText(node.arrow, isNote ? "" : "→");
-      putText(node.right, isNote ? "" : String(r.block));
-      if (isNote) return;
-      this.byKey.set(`${r.seq}:${r.logical}`, node.g);
-      this.anchors.set(`${r.seq}:${r.logical}`, { x: r.x + r.w, y: r.y + r.h / 2, block: r.block, seq: r.seq, box: r });
+      if (r.note !== undefined) this.paintNote(node, r);
+      else this.paintEntry(node, r, i);
     });
     this.numRows = rows.length;
   }
 
+  paintNote(node, r) {
+    put(node.g, {
+      transform: `translate(${f1(r.x)} ${f1(r.y)})`, style: null, class: "row quiet", role: null, tabindex: null,
+      "data-kind": null, "data-seq": null, "data-logical": null, "data-block": null, "aria-label": null,
+    });
+    this.paintRowText(node, r, this.map.ruler.fit(r.note, r.w - 12), "", "");
+  }
+
+  paintEntry(node, r, i) {
+    const physical = r.cpu ? `CPU block ${r.block}` : `physical block ${r.block}`;
+    put(node.g, {
+      transform: `translate(${f1(r.x)} ${f1(r.y)})`, style: `--o:${this.map.colour(r.seq)}`, class: `row${r.cpu ? " swapped" : ""}`,
+      role: "button", tabindex: this.map.rovingRow === i ? 0 : -1,
+      "data-kind": r.cpu ? "cpu" : "row", "data-seq": r.seq, "data-logical": r.logical, "data-block": r.block,
+      "aria-label": `${this.map.seqName(r.seq)}: logical block ${r.logical} is ${physical}`,
+    });
+    this.paintRowText(node, r, String(r.logical), "→", r.cpu ? `cpu ${r.block}` : String(r.block));
+    if (r.cpu) return;
+    this.byKey.set(`${r.seq}:${r.logical}`, node.g);
+    this.anchors.set(`${r.seq}:${r.logical}`, { x: r.x + r.w, y: r.y + r.h / 2, block: r.block, seq: r.seq, box: r });
+  }
+
+  paintRowText(node, r, left, arrow, right) {
+    const mid = r.h / 2 + 0.5;
+    put(node.rect, { width: r.w, height: r.h });
+    put(node.left, { x: 8, y: mid });
+    put(node.arrow, { x: r.w / 2, y: mid });
+    put(node.right, { x: r.w - 8, y: mid });
+    putText(node.left, left);
+    putText(node.arrow, arrow);
+    putText(node.right, right);
+  }
+
   moveFocus(node, key) {
     const delta = { ArrowUp: -1, ArrowDown: 1 }[key];
-    const rows = this.rows.nodes.slice(0, this.numRows).filter((r) => r.g.dataset.kind === "row");
+    const rows = this.rows.nodes.slice(0, this.numRows).filter((r) => r.g.getAttribute("role") === "button");
     const next = rows[rows.findIndex((r) => r.g === node) + delta];
     if (delta === undefined || !next) return false;
     put(node, { tabindex: -1 });
@@ -107,6 +126,16 @@ class Tables {
     next.g.focus();
     return true;
   }
+}
+
+// A sequence's table as entries: on the device, or in the swap pool while it is swapped out.
+function tableOf(s) {
+  const entry = (cpu) => (block, logical) => ({ logical, block, cpu });
+  return s.table.length ? s.table.map(entry(false)) : s.cpu_table.map(entry(true));
+}
+
+function holdsBlocks(s) {
+  return s !== undefined && tableOf(s).length > 0;
 }
 
 // Threads from table rows to blocks, through the gutters.

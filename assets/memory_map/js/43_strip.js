@@ -34,9 +34,9 @@ class TokenStrip {
     putText(this.title, `${this.map.letter(this.map.seq)} in reading order${hidden}`);
     this.paintCells(s, cells, top);
     this.paintBrackets(state.layout.block_size, cells, top);
-    this.paintFlags(s, cells, x, top);
+    this.paintFlags(s, cells, x, top, width);
     this.keepLines = Math.max(lines, this.reservedLines(s, width));
-    return 20 * unit + this.keepLines * this.lineH;
+    return 30 * unit + this.keepLines * this.lineH;
   }
 
   cellWidth(text) {
@@ -45,7 +45,7 @@ class TokenStrip {
 
   // Cells left to right in lines; when they are too many, the last ones and the hot one's neighbourhood.
   flow(s, x, width) {
-    const maxLines = this.map.narrow ? 4 : 3;
+    const maxLines = this.mostLines();
     const place = (first) => {
       const cells = [];
       let cx = x;
@@ -71,11 +71,15 @@ class TokenStrip {
     return flowed;
   }
 
+  mostLines() {
+    return this.map.narrow ? 3 : 2;
+  }
+
   // Lines to keep free for the longest this sequence gets, so that the picture below holds still.
   reservedLines(s, width) {
     const longest = this.map.store.longest[this.map.seq]?.tokens ?? 0;
     const perToken = s.tokens.length ? s.tokens.reduce((sum, t) => sum + this.cellWidth(this.map.tokenText(t)) + 3, 0) / s.tokens.length : 40;
-    return Math.min(this.map.narrow ? 4 : 3, Math.max(1, Math.ceil((longest * perToken) / width)));
+    return Math.min(this.mostLines(), Math.max(1, Math.ceil((longest * perToken) / width)));
   }
 
   paintCells(s, cells, top) {
@@ -92,7 +96,7 @@ class TokenStrip {
       });
       put(node.rect, { width: c.w, height: 26 * unit });
       put(node.text, { x: c.w / 2, y: 13.5 * unit });
-      putText(node.text, this.map.ruler.fit(this.map.tokenText(c.token), c.w - 6));
+      putWord(node.text, this.map.tokenText(c.token), c.w - 6, this.map.ruler);
       this.byPos.set(c.pos, node.g);
     });
   }
@@ -118,27 +122,38 @@ class TokenStrip {
     });
   }
 
-  paintFlags(s, cells, x, top) {
-    const flags = s.num_computed === s.tokens.length
-      ? [{ at: s.tokens.length, text: `${s.tokens.length} known, all written`, cls: "both" }]
-      : [
-          { at: s.num_computed, text: `KV written: ${s.num_computed}`, cls: "kv" },
-          { at: s.tokens.length, text: `tokens known: ${s.tokens.length}`, cls: "end" },
-        ];
-    const unit = this.map.unit;
-    const edges = flags.map((flag) => this.edge(cells, flag.at, x));
+  // The two cursors. When their labels would collide they share one.
+  paintFlags(s, cells, x, top, width) {
+    const marks = [{ at: s.num_computed, cls: "kv", text: `KV written: ${s.num_computed}` }, { at: s.tokens.length, cls: "end", text: `tokens known: ${s.tokens.length}` }];
+    const flags = (s.num_computed === s.tokens.length ? marks.slice(1) : marks).map((mark) => ({ ...mark, ...this.edge(cells, mark.at, x) }));
+    if (flags.length === 1) Object.assign(flags[0], { cls: "kv", text: `${s.tokens.length} known, all written` });
+    const [kv, end] = flags;
+    const labels = end && end.line === kv.line ? this.pairLabels(kv, end, x, width) : flags.map((flag) => this.label(flag, flag.text, x, width));
     this.flags.use(flags.length).forEach((node, i) => {
       if (i >= flags.length) return;
-      const { x: fx, line } = edges[i];
-      const y = top + line * this.lineH;
+      const y = top + flags[i].line * this.lineH;
       put(node.g, { class: `flag ${flags[i].cls}` });
-      put(node.line, { d: `M${f1(fx)} ${f1(y + 2)}V${f1(y + 45 * unit)}` });
-      const width = this.map.ruler.width(flags[i].text) * 0.92;
-      const clash = i === 1 && edges[0].line === line && fx - edges[0].x < width + 8;
-      const anchorEnd = i === 0 ? flags.length === 2 && edges[1].line === line && edges[1].x - fx < 150 * unit && fx - x > width : !clash && fx - x > width;
-      put(node.text, { x: fx + (anchorEnd ? -4 : 4), y: y + 8 * unit, "text-anchor": anchorEnd ? "end" : "start" });
-      putText(node.text, flags[i].text);
+      put(node.line, { d: `M${f1(flags[i].x)} ${f1(y + 2)}V${f1(y + 45 * this.map.unit)}` });
+      put(node.text, { x: labels[i].x, y: y + 8 * this.map.unit, "text-anchor": labels[i].anchor });
+      putText(node.text, labels[i].text);
     });
+  }
+
+  // A label beside its line, on the side where there is room.
+  label(flag, text, x, width, side = "start") {
+    const w = this.map.ruler.width(text);
+    const fitsRight = flag.x + 4 + w <= x + width;
+    const fitsLeft = flag.x - 4 - w >= x;
+    const anchor = (side === "start" && fitsRight) || !fitsLeft ? "start" : "end";
+    return { text, anchor, x: flag.x + (anchor === "start" ? 4 : -4) };
+  }
+
+  pairLabels(kv, end, x, width) {
+    const left = this.label(kv, kv.text, x, width, "end");
+    const right = this.label(end, end.text, x, width, "start");
+    if (left.anchor === "end" && right.anchor === "start") return [left, right];
+    if (left.anchor === "start" && right.anchor === "start" && end.x - kv.x > this.map.ruler.width(kv.text) + 10) return [left, right];
+    return [{ ...left, text: "" }, this.label(end, `${kv.text}, known: ${end.at}`, x, width, right.anchor)];
   }
 
   // Where the boundary after `count` tokens is drawn.

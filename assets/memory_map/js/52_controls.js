@@ -9,11 +9,13 @@ class Controls {
     this.bar = htmlEl("div", "bar", parent);
     this.bar.setAttribute("role", "group");
     this.bar.setAttribute("aria-label", "Play the frames");
-    this.first = this.button("⏮", "First frame (Home)", () => this.go(0));
-    this.back = this.button("◀", "Step back (left arrow)", () => this.step(-1));
-    this.playing = this.button("▶ Play", "Play (space)", () => this.toggle(), "play");
-    this.forward = this.button("▶", "Step forward (right arrow)", () => this.step(1));
-    this.last = this.button("⏭", "Last frame (End)", () => this.go(this.map.store.length - 1));
+    this.first = this.button("«", "First frame (Home)", () => this.go(0), "icon");
+    this.back = this.button("‹", "Step back (left arrow)", () => this.step(-1), "icon");
+    this.playing = this.button("", "Play (space)", () => this.toggle(), "play");
+    this.playIcon = htmlEl("span", "", this.playing, "▶");
+    this.playWord = htmlEl("span", "word", this.playing, " Play");
+    this.forward = this.button("›", "Step forward (right arrow)", () => this.step(1), "icon");
+    this.last = this.button("»", "Last frame (End)", () => this.go(this.map.store.length - 1), "icon");
     this.range = htmlEl("input", "range", this.bar);
     Object.assign(this.range, { type: "range", min: "0", step: "1" });
     this.range.setAttribute("aria-label", "Frame");
@@ -22,7 +24,7 @@ class Controls {
     this.label = htmlEl("output", "label", this.bar);
     this.speed = this.makeSpeed();
     this.timer = null;
-    this.sizer = [this.button("A−", "Smaller picture", () => this.map.zoomBy(-1)), this.button("A+", "Larger picture", () => this.map.zoomBy(1))];
+    this.sizer = [this.button("A−", "Smaller picture", () => this.map.zoomBy(-1), "sizer"), this.button("A+", "Larger picture", () => this.map.zoomBy(1), "sizer")];
   }
 
   button(text, name, action, className = "") {
@@ -101,7 +103,8 @@ class Controls {
   }
 
   paintPlay() {
-    putText(this.playing, this.timer ? "⏸ Pause" : "▶ Play");
+    putText(this.playIcon, this.timer ? "⏸" : "▶");
+    putText(this.playWord, this.timer ? " Pause" : " Play");
     this.playing.setAttribute("aria-label", this.timer ? "Pause (space)" : "Play (space)");
   }
 

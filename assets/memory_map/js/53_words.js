@@ -165,3 +165,26 @@ function makeTable(caption, heads, rows) {
   }
   return table;
 }
+
+const LEGEND = [
+  ["used", "in use", "blocks"], ["kept", "free, still findable (#)", "blocks"], ["stale", "free, old content", "blocks"], ["blank", "empty", "blocks"],
+  ["times", "×2: two block tables name it (ref_cnt)", "blocks"], ["used", "used", "arena"], ["reserved", "reserved, not used", "arena"], ["blank", "free", "arena"],
+];
+
+// What the hatches mean, for the kind of memory that is drawn.
+class Legend {
+  constructor(parent) {
+    this.box = htmlEl("ul", "legend", parent);
+    this.items = LEGEND.map(([look, text, memory]) => {
+      const item = htmlEl("li", "", this.box);
+      if (look !== "times") htmlEl("i", look, item);
+      item.append(text);
+      return { item, memory };
+    });
+  }
+
+  paint(state) {
+    const shown = { blocks: state.layout.num_blocks > 0, arena: state.layout.num_slots > 0 };
+    for (const { item, memory } of this.items) item.hidden = !shown[memory];
+  }
+}

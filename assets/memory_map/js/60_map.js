@@ -38,8 +38,9 @@ class MemoryMap {
     this.arena = new Arena(this, this.svg);
     this.motion = new Motion(this, this.svg);
     this.link = new Link(this);
+    this.live = new LiveFrames(this);
     this.readout = htmlEl("div", "readout", this.root);
-    this.legend = makeLegend(this.root);
+    this.legend = new Legend(this.root);
     this.twin = new Twin(this, this.root);
     this.listen();
   }
@@ -78,6 +79,7 @@ class MemoryMap {
     clearTimeout(this.reportTimer);
     this.observer.disconnect();
     this.link.stop();
+    this.live.stop();
   }
 
   // -- data --
@@ -95,29 +97,43 @@ class MemoryMap {
       this.chosenId = data.selected_seq ?? this.chosenId;
     }
     this.takeFrames(data.payload);
+    this.live.follow(data.live ?? null);
     this.takePosition(data.position);
     this.relayout();
   }
 
-  takeFrames({ trace_id, frames }) {
-    const isNew = this.traceId !== trace_id;
-    if (isNew) {
-      this.isFirst = this.traceId === undefined;
-      this.traceId = trace_id;
-      this.store = new FrameStore();
-      this.tablesHigh = 0;
-      this.appendFrames(frames, 0);
-      this.index = this.isFirst ? this.store.length - 1 : Math.min(this.index, this.store.length - 1);
-      this.link.pick = null;
-    } else this.appendFrames(frames, 0);
+  takeFrames({ trace_id, frames, from = 0 }) {
+    if (this.traceId !== trace_id) this.startTrace(trace_id);
+    this.appendFrames(frames, from);
+  }
+
+  // Another trace: keep the reader's place when there is one, else stand at the end.
+  startTrace(traceId) {
+    this.isFirst = this.traceId === undefined;
+    this.traceId = traceId;
+    this.store = new FrameStore();
+    this.link.pick = null;
+    this.painted = -1;
+  }
+
+  // A message of the live line. Painted in the next animation frame, however many arrive before it.
+  takeLive(message) {
+    this.takeFrames(message);
+    this.liveRaf ??= requestAnimationFrame(() => {
+      this.liveRaf = null;
+      if (this.unit && this.wordWidth) this.paint();
+      else this.relayout();
+      this.motion.play(this.index === this.store.length - 1 ? this.frame.changes : []);
+    });
   }
 
   // Add messages numbered from `from`; those already here are skipped. A map that stood at the end stays there.
   appendFrames(messages, from) {
-    const wasAtEnd = this.index >= this.store.length - 1;
-    const known = this.store.length;
+    const isNew = this.store.length === 0;
+    const follows = isNew ? this.isFirst : this.index >= this.store.length - 1;
     this.store.append(messages.slice(Math.max(0, this.store.numMessages - from)));
-    if (wasAtEnd && known && this.store.length > known) this.index = this.store.length - 1;
+    const last = Math.max(this.store.length - 1, 0);
+    this.index = follows ? last : Math.min(this.index, last);
   }
 
   // A position asked from Python moves the map when it is news, not when it is the echo of our own report.
@@ -207,10 +223,20 @@ class MemoryMap {
     this.narrow = width < 560;
     this.width = width;
     put(this.svg, { style: `--u:${this.unit}px` });
-    this.ruler.setFont(`${13.5 * this.unit}px ${style.fontFamily}`);
+    this.ruler.setFont(13.5 * this.unit, style.fontFamily);
+    this.wordWidth = this.usualWordWidth();
     this.tablesHigh = 0;
     this.wording = (this.wording ?? 0) + 1;
     this.paint();
+  }
+
+  // Room for most words: slots are this wide, longer words are shortened.
+  usualWordWidth() {
+    const words = this.store.tokens.map(([, text], i) => ({ width: this.ruler.width(text), times: this.store.timesUsed[i] ?? 0 }));
+    words.sort((a, b) => a.width - b.width);
+    let left = 0.95 * words.reduce((sum, w) => sum + w.times, 0);
+    const usual = words.find((w) => (left -= w.times) <= 0)?.width ?? 0;
+    return Math.min(Math.max(usual * LEAST_SCALE + 9 * this.unit, 22 * this.unit), 60 * this.unit);
   }
 
   paint() {
@@ -234,7 +260,7 @@ class MemoryMap {
     const tableWidth = this.narrow ? width : 132 * unit;
     const bus = { x: tableWidth, width: this.narrow ? 0 : 56 * unit };
     const left = withBlocks && !this.narrow ? tableWidth + bus.width : 0;
-    const options = { width: width - left - 2, maxHeight: this.maxHeight * unit, unit, detail: "auto" };
+    const options = { width: width - left - 2, maxHeight: this.maxHeight * unit, unit, detail: "auto", wordWidth: this.wordWidth };
     if (withBlocks) {
       this.tableRoom = Math.max(16, this.maxHeight / 25);
       this.tablesHigh = Math.max(this.tablesHigh, this.tables.place(state, 2, y, tableWidth - 4, this.narrow));
@@ -242,9 +268,10 @@ class MemoryMap {
     }
     put(this.tables.g, { display: withBlocks ? null : "none" });
     let bottom = y + this.grid.place(left, y, state.layout.num_blocks, state.layout.block_size, options);
-    bottom += this.cpuGrid.place(left, bottom + 6 * unit, state.layout.num_cpu_blocks, state.layout.block_size, options);
+    bottom += this.cpuGrid.place(left, bottom + 6 * unit, this.store.usesSwap ? state.layout.num_cpu_blocks : 0, state.layout.block_size, options);
     bottom += this.arena.place(left, bottom, state.layout.num_slots, options);
     this.paintMemory(state, withBlocks, bus);
+    this.legend.paint(state);
     return Math.ceil(Math.max(bottom, withBlocks && !this.narrow ? y + this.tablesHigh : 0) + 4);
   }
 
@@ -254,7 +281,7 @@ class MemoryMap {
       putText(this.grid.title, `physical memory: ${n.used} used, ${n.cached} cached, ${n.free} free`);
       put(this.grid.g, { "aria-label": this.grid.title.textContent });
     }
-    if (state.cpu.length) {
+    if (this.store.usesSwap) {
       const n = this.cpuGrid.paint(state, state.cpu);
       putText(this.cpuGrid.title, `CPU swap pool: ${n.used} used, ${n.free} free`);
       put(this.cpuGrid.g, { "aria-label": this.cpuGrid.title.textContent });
@@ -349,14 +376,4 @@ class MemoryMap {
     const { schema, title } = this.payload;
     return { schema, title, trace_id: this.traceId, palette: this.palette, frames: this.store.frames.flatMap((f) => f.parts) };
   }
-}
-
-function makeLegend(parent) {
-  const legend = htmlEl("ul", "legend", parent);
-  for (const [cls, text] of [["used", "in use"], ["kept", "free, still findable"], ["stale", "free, old content"], ["blank", "empty"]]) {
-    const item = htmlEl("li", "", legend);
-    htmlEl("i", cls, item);
-    item.append(text);
-  }
-  return legend;
 }
