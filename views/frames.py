@@ -3,13 +3,14 @@
 frames_payload(trace)                 one frame a step: frame i is `trace.at(first + i)`
 frames_payload(trace, granularity="event")    one frame each thing that happens to memory
 scenes_payload(scenes)                one frame a value of a control: any states, any labels
-FrameStream(trace)                    the same frames as a live trace grows (`since(cursor)` feeds a socket)
+FrameStream(trace)                    the same frames as a live trace grows, for a socket to send
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
@@ -86,11 +87,17 @@ class FrameStream:
     """Frames of a growing trace, step by step, for a live view.
 
     `messages` only grows. A message with `amend` belongs to the frame before it (something more happened in the
-    same step, say a request arrived), so frame i stays the state after step i.
+    same step, say a request arrived), so frame i stays the state after step i. Not thread-safe: one caller at a
+    time, and the trace must not grow during `update`.
     """
 
-    def __init__(self, trace: Trace, *, label: Labeller | None = None) -> None:
+    def __init__(
+        self, trace: Trace, trace_id: str | None = None, *, title: str = "", label: Labeller | None = None
+    ) -> None:
+        """`trace_id` names the run (default: a new name): the map starts afresh when it changes."""
         self.messages: list[Frame] = []
+        self.trace_id = trace_id or uuid.uuid4().hex
+        self.title = title
         self._trace = trace
         self._writer = _FrameWriter(label or _step_label)
         self._num_read = 0
@@ -108,9 +115,14 @@ class FrameStream:
             self._step = step
         return len(self.messages)
 
-    def since(self, cursor: int) -> list[Frame]:
-        """The messages from number `cursor` on."""
-        return self.messages[cursor:]
+    def payload(self) -> Payload:
+        """Everything so far, for `memory_map`."""
+        return _payload(list(self.messages), self.title, self.trace_id)
+
+    def message(self, trace_id: str | None, have: int) -> Payload:
+        """What a map that has `have` messages of run `trace_id` lacks: `{trace_id, from, frames}`, ready for JSON."""
+        start = min(max(have, 0), len(self.messages)) if trace_id == self.trace_id else 0
+        return {"trace_id": self.trace_id, "from": start, "frames": self.messages[start:]}
 
 
 class _FrameWriter:

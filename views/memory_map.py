@@ -62,14 +62,16 @@ def memory_map(
     position: int | None = None,
     controls: bool = True,
     height: int = DEFAULT_HEIGHT,
+    live: str | None = None,
     on_move: Callable[[], None] | None = None,
     on_select: Callable[[], None] | None = None,
 ) -> MapSelection:
     """Draw the map and return what the reader shows and chose.
 
     position: the frame to stand at (clamped); None: the last one, and it follows the end as frames come.
-    height: pixels the blocks should fit in before they are drawn smaller. on_move, on_select: callbacks, run
-    before the rerun that a released slider or a click causes.
+    height: pixels the blocks should fit in before they are drawn smaller. live: path of a WebSocket route that
+    sends further frames (protocol: `js/55_live.js`, made by `FrameStream.message`). on_move, on_select: callbacks,
+    run before the rerun that a released slider or a click causes.
     """
     result = _MAP(
         key=key,
@@ -79,6 +81,7 @@ def memory_map(
             "position": position,
             "controls": controls,
             "height": height,
+            "live": live,
         },
         default={"position": None, "selection": None},
         on_position_change=on_move or _nothing,
@@ -90,7 +93,7 @@ def memory_map(
 def read_selection(payload: Payload, asked: int | None, position: Any, selection: Any) -> MapSelection:
     """What the browser reported, checked: it is input. Reports about another trace are ignored."""
     index = _index(payload, asked, position)
-    base = MapSelection(index, payload["frames"][index]["step"])
+    base = MapSelection(index, payload["frames"][index]["step"] if payload["frames"] else 0)
     if not isinstance(selection, dict) or selection.get("trace_id") != payload["trace_id"]:
         return base
     if selection.get("kind") not in SELECTION_KINDS:
@@ -109,7 +112,7 @@ def read_selection(payload: Payload, asked: int | None, position: Any, selection
 
 
 def _index(payload: Payload, asked: int | None, position: Any) -> int:
-    last = len(payload["frames"]) - 1
+    last = max(len(payload["frames"]) - 1, 0)
     reported = None
     if isinstance(position, dict) and position.get("trace_id") == payload["trace_id"]:
         reported = _whole(position.get("index"))

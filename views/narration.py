@@ -13,7 +13,7 @@ _ROUTINE = (SequenceScheduled, SlotsWritten, TokenSampled)
 
 
 def sentences(events: Iterable[Event]) -> list[str]:
-    """One sentence an event: the beat of the step first ("Step 3 ran 9 tokens."), then what is special, then routine."""
+    """One sentence an event: the beat first ("Step 3 ran 9 tokens."), then what is special, then routine."""
     beats: list[str] = []
     special: list[str] = []
     routine: list[str] = []
