@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from engine.config import EngineConfig
+from engine.config import EngineConfig, ParallelSampling
 from engine.engine import Engine
 from engine.sampling_params import SamplingParams
 
@@ -20,18 +20,19 @@ def scene_config(
     num_blocks: int,
     longest: int,
     free_order: Sequence[int] = (),
-    enable_prefix_caching: bool = False,
+    way: ParallelSampling = "fork",
 ) -> EngineConfig:
     """An engine in which a request may know `longest` tokens and still run: scenes end with requests that hold blocks.
 
-    Prefix caching is off unless a scene is about it.
+    `way`: how blocks are shared. The paper's forks need no prefix cache, and scenes of that way have none.
     """
     return EngineConfig(
         block_size=block_size,
         num_blocks=num_blocks,
         max_num_batched_tokens=max(16, 2 * longest),
         max_model_len=longest + 1,
-        enable_prefix_caching=enable_prefix_caching,
+        enable_prefix_caching=way == "prefix_cache",
+        parallel_sampling=way,
         free_order=tuple(free_order),
     )
 

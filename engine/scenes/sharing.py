@@ -1,0 +1,115 @@
+"""Lesson "Share matching prefixes": one copy of what two answers have in common, and what happens when they part.
+
+Two ways, both real. The paper's (2023): a request forks into samples, all blocks are shared at once, and a block
+is copied when one of its holders is about to write into it. vLLM V1's: full blocks are found again by their
+content; what is in a half-filled block is computed again, so nothing is ever copied.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from engine.scenes.scene import Scene
+from engine.scenes.scripted_run import add, blocks_for, play, scene_config
+from engine.scenes.words import require_words, words_of
+from engine.scripted import scripted_engine
+
+PREFIX = words_of("You are a kind guide who answers in one short clear line")
+"""12 words: three full blocks of 4."""
+
+ANSWERS = (words_of("Take the river path at noon"), words_of("Wait here until the rain stops"))
+QUESTIONS = (words_of("Which way ?"), words_of("When ?"))
+
+
+def two_answers(
+    prompt: Sequence[str] = PREFIX, answers: tuple[Sequence[str], Sequence[str]] = ANSWERS, block_size: int = 4
+) -> Scene:
+    """The paper's way: one request, two samples A and A#1 forked from one prompt.
+
+    Values: words of each answer that are written, 0 (forked, nothing written since) to the shorter answer's length.
+    A prompt that ends inside a block costs one copy, at value 1; one that ends at an edge costs none.
+    Raises ValueError when the prompt or an answer has no word.
+    """
+    _require(prompt, answers)
+    num_words = min(map(len, answers))
+    config = scene_config(
+        block_size=block_size,
+        num_blocks=2 * blocks_for(len(prompt) + num_words + 1, block_size),
+        longest=len(prompt) + num_words + 1,
+    )
+    engine = scripted_engine(config, {"A": answers[0], "A#1": answers[1]})
+    add(engine, prompt, num_output_tokens=num_words + 1, n=2)
+    play(engine, 1 + num_words)
+    return Scene(engine.trace, {count: 1 + count for count in range(num_words + 1)}, "words of each answer written")
+
+
+def copy_on_write(words: Sequence[str], other_words: Sequence[str], block_size: int = 4) -> dict[int, Scene]:
+    """The paper's way on the reader's own words, forked after each number of them: one scene a fork point.
+
+    Keys: words of the prompt, 1 to all but one. In each scene A goes on with the reader's words, A#1 with
+    `other_words` (at least one). A key that is a multiple of `block_size` forks at an edge: no copy.
+    """
+    require_words(words, at_least=2)
+    return {
+        fork_at: two_answers(words[:fork_at], (words[fork_at:], other_words), block_size)
+        for fork_at in range(1, len(words))
+    }
+
+
+def two_samples_by_prefix_cache(
+    prompt: Sequence[str] = PREFIX, answers: tuple[Sequence[str], Sequence[str]] = ANSWERS, block_size: int = 4
+) -> Scene:
+    """vLLM's way for the same two samples: A#1 finds A's full blocks and computes the rest of the prompt itself.
+
+    At least one token must be computed to have something to choose from, so a prompt that ends at an edge shares one
+    block less than by forking. Values: steps, from 1: the samples are not in step with each other.
+    Raises ValueError when the prompt or an answer has no word.
+    """
+    _require(prompt, answers)
+    num_words = min(map(len, answers))
+    config = scene_config(
+        block_size=block_size,
+        num_blocks=2 * blocks_for(len(prompt) + num_words + 1, block_size),
+        longest=len(prompt) + num_words + 1,
+        way="prefix_cache",
+    )
+    engine = scripted_engine(config, {"A": answers[0], "A#1": answers[1]})
+    add(engine, prompt, num_output_tokens=num_words + 1, n=2)
+    play(engine, 1 + num_words)
+    return Scene(engine.trace, {step: step for step in range(2 + num_words)}, "steps")
+
+
+def two_requests_by_prefix_cache(
+    prefix: Sequence[str] = PREFIX,
+    questions: tuple[Sequence[str], Sequence[str]] = QUESTIONS,
+    answers: tuple[Sequence[str], Sequence[str]] = ANSWERS,
+    block_size: int = 4,
+) -> Scene:
+    """vLLM's way for two requests, A and then B, that begin with the same words and ask different questions.
+
+    B arrives one step after A: a block can be found once its keys and values are written. Values: steps, from 0.
+    Raises ValueError when a prompt or an answer has no word.
+    """
+    prompts = [[*prefix, *question] for question in questions]
+    for prompt in prompts:
+        _require(prompt, answers)
+    num_words = min(map(len, answers))
+    longest = max(map(len, prompts)) + num_words + 1
+    config = scene_config(
+        block_size=block_size,
+        num_blocks=2 * blocks_for(longest, block_size),
+        longest=longest,
+        way="prefix_cache",
+    )
+    engine = scripted_engine(config, {"A": answers[0], "B": answers[1]})
+    for prompt in prompts:
+        add(engine, prompt, num_output_tokens=num_words + 1)
+        play(engine, 1)
+    play(engine, num_words - 1)
+    return Scene(engine.trace, {step: step for step in range(num_words + 2)}, "steps")
+
+
+def _require(prompt: Sequence[str], answers: Sequence[Sequence[str]]) -> None:
+    require_words(prompt)
+    for answer in answers:
+        require_words(answer)
