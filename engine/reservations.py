@@ -31,7 +31,7 @@ class Max:
     def label(self) -> str:
         return f"Max ({self.max_model_len})"
 
-    def num_slots(self, arrival: Arrival) -> int:  # noqa: ARG002 - the point of the rule is that it does not look
+    def num_slots(self, arrival: Arrival) -> int:
         return self.max_model_len
 
 
@@ -65,7 +65,7 @@ class Fixed:
     def label(self) -> str:
         return f"Fixed ({self.num_slots_each})"
 
-    def num_slots(self, arrival: Arrival) -> int:  # noqa: ARG002 - every request gets the same
+    def num_slots(self, arrival: Arrival) -> int:
         return self.num_slots_each
 
 
