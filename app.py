@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 from collections.abc import AsyncIterator
 
 import streamlit as st
 
 from views import server
 from views.course import navigation_pages
-from views.html_parts import STYLE_SHEET
+from views.html_parts import STYLE_SHEET, notice
 from views.streamlit_private import pages_come_from_navigation_only
 
 SIDEBAR_PIXELS = 230
+FAULT = "Something went wrong on this page. Reload it to start afresh; the server's log has the details."
 
 
 @contextlib.asynccontextmanager
@@ -31,7 +33,14 @@ def main() -> None:
     st.navigation(navigation_pages()).run()
 
 
+def say_plainly(error: Exception) -> bool:
+    """A fault in a page: the reader gets one sentence, the server's log the details."""
+    logging.getLogger(__name__).error("a page failed", exc_info=error)
+    st.html(notice(FAULT, "problem"))
+    return True
+
+
 if st.runtime.exists():
     main()
 else:
-    app = st.App(__file__, lifespan=lifespan)
+    app = st.App(__file__, lifespan=lifespan, on_script_error=say_plainly)

@@ -1,0 +1,67 @@
+"""The embedded model in the browser: what the page shows equals what an engine in this process does."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import Page
+
+from engine import Engine, EngineConfig, SamplingParams
+from engine.usage import block_table_of, usage_of
+from tests.helpers.app_server import ROOT, AppServer, running_app
+from tests.helpers.live_page import LivePage
+from views.live_settings import MAX_NUM_SEQS, MAX_SLOTS
+from views.text_safe import visible_piece
+
+PROMPT = "The quick brown fox jumps over"
+pytestmark = pytest.mark.embedded
+
+
+@pytest.fixture(scope="module")
+def embedded_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AppServer]:
+    with running_app(ROOT / "app.py", tmp_path_factory.mktemp("embedded") / "server.log") as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def engine() -> Engine:
+    """The same settings as the page is opened with, stepped five times."""
+    engine = Engine(
+        EngineConfig(
+            model="smollm2-135m-instruct",
+            block_size=3,
+            num_blocks=20,
+            max_num_seqs=MAX_NUM_SEQS,
+            max_model_len=MAX_SLOTS,
+        )
+    )
+    engine.add_request(PROMPT, SamplingParams(temperature=0.7, max_tokens=24, n=2, seed=7))
+    for _ in range(5):
+        engine.step()
+    return engine
+
+
+def test_after_five_steps_the_tables_and_texts_in_the_page_equal_the_engines(
+    page: Page, embedded_server: AppServer, engine: Engine
+) -> None:
+    live = LivePage(page, embedded_server.url).open(block_size=3, num_blocks=20, samples=2, seed=7)
+    live.setting("Prompt").fill(PROMPT)
+    live.add()
+    live.step(5)
+
+    state, output = engine.snapshot(), engine.output("A")
+    for sequence in output.outputs:
+        entries = block_table_of(state, sequence.seq_id)
+        assert [row[:2] for row in live.table(sequence.seq_id)] == [
+            [str(logical), str(block)] for logical, block in enumerate(state.sequences[sequence.seq_id].block_table)
+        ]
+        assert [row[4] for row in live.table(sequence.seq_id)] == [str(entry.ref_cnt) for entry in entries]
+        assert live.table_pieces(sequence.seq_id) == [[visible_piece(p) for p in entry.pieces] for entry in entries]
+        assert live.reply(sequence.seq_id) == sequence.text
+        assert live.prompt(sequence.seq_id) == PROMPT
+    usage = usage_of(state)
+    assert live.figure("used") == str(usage.num_used_blocks)
+    assert live.figure("free") == str(usage.num_free_blocks)
+    assert live.figure("copies_avoided") == str(usage.num_copies_avoided)
+    assert page.locator("[data-banner]").inner_text().startswith("smollm2-135m-instruct in ")

@@ -1,0 +1,186 @@
+"""The live page on the tiny model: every button, two tabs, the address, hostile prompts."""
+
+from __future__ import annotations
+
+import pytest
+from playwright.sync_api import BrowserContext, Page, expect
+
+from tests.helpers.app_server import AppServer
+from tests.helpers.live_page import LivePage
+
+HOSTILE = (
+    "<img src=x onerror=alert(1)><script>alert(2)</script> $5 and $6 **b** :red[x] `t` ![i](http://a.b/c.png)",
+    "  two  spaces, a\ttab,\n\na blank line, &amp; 👩‍👩‍👧‍👦 日本語 é <|im_start|>",
+)
+
+
+@pytest.fixture
+def live(page: Page, app_server: AppServer) -> LivePage:
+    return LivePage(page, app_server.url)
+
+
+def test_before_the_first_request_only_adding_and_resetting_are_possible(live: LivePage) -> None:
+    live.open()
+    assert [live.button(key).is_enabled() for key in ("add", "step", "run", "stop", "reset")] == [
+        True, False, False, False, True,
+    ]  # fmt: skip
+    assert (live.figure("used"), live.figure("free")) == ("0", "32")
+
+
+def test_a_step_writes_the_prompt_and_knows_one_token_more(live: LivePage) -> None:
+    live.open(prompt="abcdef", block_size=4, num_blocks=10)
+    live.add()
+    live.step()
+    assert live.table("A") == [["0", "0", "0 to 3", "4 of 4", "1"], ["1", "1", "4 to 7", "2 of 4", "1"]]
+    assert live.table_pieces("A") == [["a", "b", "c", "d"], ["e", "f"]]
+    assert "7 tokens known, 6 written" in live.page.locator("[data-block-table=A] caption").inner_text()
+    assert live.figure("written") == "6 of 8"
+
+
+def test_run_goes_on_by_itself_until_stop_and_then_stays(live: LivePage) -> None:
+    live.open(prompt="abcdef", max_tokens=200, num_blocks=100, pace="5 steps a second")
+    live.add()
+    live.button("run").click()
+    live.page.wait_for_function("Number(document.querySelector('[data-figure=step]').textContent) >= 3")
+    expect(live.button("step")).to_be_disabled()
+    live.button("stop").click()
+    expect(live.button("stop")).to_be_disabled()
+    expect(live.button("step")).to_be_enabled()
+    live.settle()
+    stopped_at = live.figure("step")
+    live.page.wait_for_timeout(800)
+    assert live.figure("step") == stopped_at
+    live.step()
+    assert live.figure("step") == str(int(stopped_at) + 1)
+
+
+def test_a_run_that_ends_by_itself_hands_the_buttons_back_and_the_blocks(live: LivePage) -> None:
+    live.open(prompt="abcdef", max_tokens=6, pace="As fast as it can")
+    live.add()
+    live.button("run").click()
+    expect(live.page.locator("[data-request=A]")).to_have_attribute("data-status", "finished", timeout=15_000)
+    expect(live.button("stop")).to_be_disabled()
+    expect(live.button("run")).to_be_disabled()
+    assert live.figure("used") == "0"
+    assert int(live.figure("cached")) + int(live.figure("free")) == 32
+    assert "gave its blocks back" in live.page.locator("[data-block-table=A] caption").inner_text()
+
+
+def test_reset_drops_the_requests_and_takes_the_new_pool(live: LivePage) -> None:
+    live.open(prompt="abcdef")
+    live.add()
+    live.step()
+    live.setting("Blocks").fill("9")
+    live.page.keyboard.press("Tab")
+    expect(live.page.get_by_text("apply after Reset")).to_be_visible()
+    assert int(live.figure("used")) + int(live.figure("free")) == 32
+    live.button("reset").click()
+    expect(live.requests).to_have_count(0)
+    live.expect_figure("free", "9")
+    live.expect_figure("step", "0")
+
+
+def test_samples_share_the_prompt_and_the_count_of_holders_shows_it(live: LivePage) -> None:
+    live.open(prompt="abcdefgh", block_size=4, samples=3, temperature=1.5)
+    live.add()
+    live.step()
+    assert [row[4] for row in live.table("A#2")] == ["3", "3"]
+    assert live.figure("copies_avoided") == "4"
+    assert live.page.locator("[data-block-table]").count() == 3
+
+
+def test_ten_clicks_at_once_are_ten_steps_or_ignored_never_skipped(live: LivePage) -> None:
+    live.open(prompt="abcdef", max_tokens=100, num_blocks=100)
+    live.add()
+    live.step()
+    live.page.evaluate(
+        """async () => {
+            for (let i = 0; i < 10; i++) {
+                document.querySelector('.st-key-step button').click();
+                await new Promise(done => setTimeout(done, 30));
+            }
+        }"""
+    )
+    live.page.wait_for_timeout(1500)
+    live.settle()
+    step = int(live.figure("step"))
+    assert 2 <= step <= 11
+    caption = live.page.locator("[data-block-table=A] caption").inner_text()
+    assert f"{6 + step} tokens known, {5 + step} written" in caption
+
+
+def test_two_tabs_have_engines_of_their_own(live: LivePage, context: BrowserContext, app_server: AppServer) -> None:
+    live.open(prompt="first tab")
+    live.add()
+    live.step()
+    other = LivePage(context.new_page(), app_server.url).open(prompt="second", num_blocks=9)
+    assert (other.requests.count(), other.figure("free")) == (0, "9")
+    other.add()
+    other.step(2)
+    live.step()
+    assert (live.prompt("A"), live.figure("step")) == ("first tab", "2")
+    assert (other.prompt("A"), other.figure("step")) == ("second", "2")
+
+
+@pytest.mark.parametrize("prompt", HOSTILE)
+def test_a_prompt_is_shown_character_for_character_and_does_nothing(live: LivePage, prompt: str) -> None:
+    live.open(num_blocks=120)
+    live.setting("Prompt").fill(prompt)
+    live.add()
+    live.step()
+    assert live.prompt("A") == prompt
+    assert live.page.locator("img[src='x'], [data-testid=stMain] script").count() == 0
+
+
+def test_an_empty_prompt_is_refused_with_a_sentence_and_the_others_go_on(live: LivePage) -> None:
+    live.open(prompt="abc")
+    live.add()
+    live.setting("Prompt").fill("")
+    live.button("add").click()
+    expect(live.page.get_by_role("alert").first).to_have_text("The prompt is empty: at least 1 token is needed.")
+    live.step()
+    assert live.status("A") == "running"
+
+
+def test_a_reload_brings_the_settings_back(live: LivePage) -> None:
+    live.open()
+    live.setting("Prompt").fill("kept & safe?")
+    live.setting("Block size").fill("7")
+    live.page.keyboard.press("Tab")
+    expect(live.setting("Block size")).to_have_value("7")
+    live.settle()
+    live.page.reload()
+    expect(live.setting("Block size")).to_have_value("7")
+    expect(live.setting("Prompt")).to_have_value("kept & safe?")
+
+
+def test_the_settings_survive_a_visit_to_another_page(live: LivePage) -> None:
+    live.open(block_size=7, prompt="kept")
+    live.add()
+    live.step()
+    live.page.get_by_role("link", name="Start here").click()
+    expect(live.page.get_by_role("heading", name="See PagedAttention work")).to_be_visible()
+    live.page.get_by_role("link", name="Live engine").first.click()
+    expect(live.button("add")).to_be_enabled()
+    expect(live.setting("Block size")).to_have_value("7")
+    live.expect_figure("step", "1")
+
+
+@pytest.mark.parametrize(
+    ("raw", "value", "sentence"),
+    [
+        ("1e9", "256", "Block size is a whole number from 1 to 256: '1e9' became 256."),
+        ("0", "1", "Block size is a whole number from 1 to 256: '0' became 1."),
+        ("-1", "1", "Block size is a whole number from 1 to 256: '-1' became 1."),
+        ("abc", "4", "Block size: 'abc' in the address is not a number, so it is 4."),
+        ("NaN", "4", "Block size: 'NaN' in the address is not a number, so it is 4."),
+    ],
+)
+def test_a_bad_value_in_the_address_is_brought_within_range_and_said_so(
+    live: LivePage, raw: str, value: str, sentence: str
+) -> None:
+    live.open(block_size=raw)
+    expect(live.setting("Block size")).to_have_value(value)
+    expect(live.page.get_by_text(sentence)).to_be_visible()
+    if value != "4":
+        live.page.wait_for_url(f"**block_size={value}*")

@@ -1,0 +1,80 @@
+"""Start a Streamlit script on a free port of this machine, and stop it again."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+SECONDS_TO_START = 60.0
+SECONDS_TO_STOP = 15.0
+
+
+@dataclass(frozen=True)
+class AppServer:
+    url: str
+    process: subprocess.Popen[bytes]
+    log_file: Path
+
+    @property
+    def log(self) -> str:
+        """What the server has written to its two outputs so far."""
+        return self.log_file.read_text("utf-8", "replace")
+
+
+@contextlib.contextmanager
+def running_app(script: Path, log_file: Path, environment: Mapping[str, str] | None = None) -> Iterator[AppServer]:
+    """The server of `script`, answering. Fails with the server's log when it does not come up."""
+    port = _free_port()
+    command = [sys.executable, "-m", "streamlit", "run", str(script), "--server.port", str(port)]
+    command += ["--server.address", "127.0.0.1", "--server.headless", "true"]
+    with log_file.open("wb") as log:
+        process = subprocess.Popen(
+            command, cwd=ROOT, env={**os.environ, **(environment or {})}, stdout=log, stderr=subprocess.STDOUT
+        )
+    server = AppServer(f"http://127.0.0.1:{port}", process, log_file)
+    try:
+        _wait_until_it_answers(server)
+        yield server
+    finally:
+        stop(process)
+
+
+def stop(process: subprocess.Popen[bytes]) -> float:
+    """Ask the process to end as a service manager does; the seconds it took."""
+    started = time.monotonic()
+    if process.poll() is None:
+        process.send_signal(signal.SIGTERM)
+    try:
+        process.wait(SECONDS_TO_STOP)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+    return time.monotonic() - started
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def _wait_until_it_answers(server: AppServer) -> None:
+    deadline = time.monotonic() + SECONDS_TO_START
+    while time.monotonic() < deadline and server.process.poll() is None:
+        try:
+            with urllib.request.urlopen(f"{server.url}/_stcore/health", timeout=2):
+                return
+        except OSError:
+            time.sleep(0.1)
+    raise AssertionError(f"The server of {server.url} did not come up. It said:\n{server.log}")
