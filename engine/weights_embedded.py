@@ -16,12 +16,12 @@ import torch
 from safetensors import safe_open
 from torch import Tensor
 
-from engine.linear import Embedding, Linear
+from engine.linear import DenseEmbedding, DenseLinear, Embedding, Linear
 from engine.progress import Progress, ProgressCallback
 from engine.quantised import EightBitGroups, FourBitGroups
 from engine.weights_cache import cached_folder
 from engine.weights_download import fetch_gguf
-from engine.weights_source import DenseSource, WeightSource
+from engine.weights_source import WeightSource
 
 EMBEDDED_MODEL = "smollm2-135m-instruct"
 WEIGHTS_FILE = "weights.safetensors"
@@ -37,8 +37,7 @@ def embedded_folder(progress: ProgressCallback, fetch: Fetch = fetch_gguf) -> Pa
 
 def embedded_source(folder: Path, dtype: torch.dtype, device: torch.device) -> WeightSource:
     """The weights as dense float32, float16 or bfloat16."""
-    tensors = read_tensors(folder)
-    return DenseSource(partial(_dequantised, tensors), dtype, device, tie_word_embeddings=True)
+    return DequantisedSource(read_tensors(folder), dtype, device)
 
 
 def embedded_int4_source(folder: Path) -> WeightSource:
@@ -47,9 +46,40 @@ def embedded_int4_source(folder: Path) -> WeightSource:
 
 
 def read_tensors(folder: Path) -> dict[str, Tensor]:
-    """The quantised tensors, mapped from the file."""
+    """The quantised tensors, mapped from the file; names as in engine/weights_gguf.py."""
     with safe_open(folder / WEIGHTS_FILE, framework="pt") as file:
         return {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118  (not a dict)
+
+
+def four_bits(tensors: dict[str, Tensor], *names: str) -> FourBitGroups:
+    """The matrices `names`, one's rows below another's."""
+
+    def rows(part: str) -> Tensor:
+        return torch.cat([tensors[f"{name}.{part}"] for name in names])
+
+    return FourBitGroups(rows("nibbles"), rows("scale"), rows("minimum"))
+
+
+def eight_bits(tensors: dict[str, Tensor], name: str) -> EightBitGroups:
+    return EightBitGroups(tensors[f"{name}.quantised"], tensors[f"{name}.scale"])
+
+
+@dataclass(frozen=True)
+class DequantisedSource:
+    tensors: dict[str, Tensor]
+    dtype: torch.dtype
+    device: torch.device
+
+    def linear(self, *names: str) -> Linear:
+        return DenseLinear(four_bits(self.tensors, *names).dequantised(self.dtype).to(self.device))
+
+    def vector(self, name: str) -> Tensor | None:
+        vector = self.tensors.get(f"{name}.weight")
+        return None if vector is None else vector.to(self.device, self.dtype)
+
+    def embedding_and_head(self) -> tuple[Embedding, Linear]:
+        tied = eight_bits(self.tensors, "model.embed_tokens").dequantised(self.dtype).to(self.device)
+        return DenseEmbedding(tied), DenseLinear(tied)
 
 
 @dataclass(frozen=True)
@@ -61,13 +91,13 @@ class FourBitSource:
     dtype: torch.dtype = torch.float32
 
     def linear(self, *names: str) -> Linear:
-        return _four_bits(self.tensors, *names).as_linear()
+        return four_bits(self.tensors, *names).as_linear()
 
     def vector(self, name: str) -> Tensor | None:
         return self.tensors.get(f"{name}.weight")
 
     def embedding_and_head(self) -> tuple[Embedding, Linear]:
-        embedding = _eight_bits(self.tensors, "model.embed_tokens")
+        embedding = eight_bits(self.tensors, "model.embed_tokens")
         return embedding, embedding.as_linear()
 
 
@@ -81,28 +111,3 @@ def _fetch_and_convert(folder: Path, progress: ProgressCallback, fetch: Fetch) -
     convert_gguf(gguf, folder, WEIGHTS_FILE)
     gguf.unlink()
     progress(Progress("convert", size, size, "Converting the model, once"))
-
-
-def _dequantised(tensors: dict[str, Tensor], name: str) -> Tensor | None:
-    """The tensor a Hugging Face checkpoint would call `name`, float32, or None where it has none."""
-    base = name.removesuffix(".weight")
-    if name in tensors:
-        return tensors[name]
-    if f"{base}.nibbles" in tensors:
-        return _four_bits(tensors, base).dequantised()
-    if f"{base}.quantised" in tensors:
-        return _eight_bits(tensors, base).dequantised()
-    return None
-
-
-def _four_bits(tensors: dict[str, Tensor], *names: str) -> FourBitGroups:
-    """The matrices `names`, one's rows below another's."""
-
-    def rows(part: str) -> Tensor:
-        return torch.cat([tensors[f"{name}.{part}"] for name in names])
-
-    return FourBitGroups(rows("nibbles"), rows("scale"), rows("minimum"))
-
-
-def _eight_bits(tensors: dict[str, Tensor], name: str) -> EightBitGroups:
-    return EightBitGroups(tensors[f"{name}.quantised"], tensors[f"{name}.scale"])
