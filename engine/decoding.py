@@ -118,4 +118,5 @@ def hypotheses(group: SequenceGroup) -> list[Sequence]:
 
 
 def score_of(seq: Sequence) -> float:
-    return hypothesis_score(seq.cumulative_logprob, len(seq.output_token_ids))
+    """The sequence's rank among beams; one that generated nothing counts as length 1."""
+    return hypothesis_score(seq.cumulative_logprob, max(1, len(seq.output_token_ids)))

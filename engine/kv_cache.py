@@ -185,6 +185,12 @@ class KVCacheManager:
         self._free_device_blocks(seq)
         self.swap_space.leave(seq.seq_id)
 
+    def release_unwritten(self, seq: TokenSequence) -> None:
+        """Give back blocks taken for tokens that did not run after all, because the request had to make room."""
+        table = self.block_tables.get(seq.seq_id, [])
+        while len(table) > self.num_blocks_for(seq.num_computed_tokens):
+            self.pool.release(table.pop(), seq.seq_id, len(table))
+
     # -- swap (paper section 4.5) --
 
     def can_swap_out(self, sequences: Iterable[TokenSequence]) -> bool:
@@ -206,14 +212,15 @@ class KVCacheManager:
             self._free_device_blocks(seq)
 
     def num_blocks_to_swap_in(self, sequences: Sequence[TokenSequence]) -> int:
-        """Free blocks a return takes, with room for each sequence's next token so that it does not leave at once."""
-        tables = [self.swap_space.tables.get(seq.seq_id, []) for seq in sequences]
-        returning = len({b for table in tables for b in table})
-        growth = sum(
-            self.num_blocks_for(seq.num_computed_tokens + 1) - len(t) for seq, t in zip(sequences, tables, strict=True)
-        )
-        copies = sum(self._started_and_shared(seq, table) for seq, table in zip(sequences, tables, strict=True))
-        return returning + growth + copies
+        """Free blocks a return takes, with room for all tokens the sequences know: they need not leave at once."""
+        returning: set[int] = set()
+        growth = 0
+        for seq in sequences:
+            table = self.swap_space.tables.get(seq.seq_id, [])
+            returning.update(table)
+            if table:
+                growth += self.num_blocks_for(seq.num_tokens) - len(table) + self._started_and_shared(seq, table)
+        return len(returning) + growth
 
     def swap_in(self, sequences: Sequence[TokenSequence]) -> None:
         """Bring the blocks back into free blocks of the pool; sequences share again what they shared before."""

@@ -197,6 +197,8 @@ class Scheduler:
             self._start_running(group, "swapped")
             self.kv.swap_in(live)
             self._schedule_group(group)
+            if group not in self.running:
+                return
 
     def _admit_waiting(self) -> None:
         """Start waiting requests in order; the first that cannot start holds back the rest, and says why."""
@@ -247,6 +249,8 @@ class Scheduler:
         self.trace.append(RequestPreempted(self.trace.step, group.request_id, "recompute", reason))
 
     def _preempt_by_swap(self, group: SequenceGroup, live: list[Sequence], reason: str) -> None:
+        for seq in live:
+            self.kv.release_unwritten(seq)
         self.kv.swap_out(live)
         group.status = "swapped"
         self.swapped.appendleft(group)

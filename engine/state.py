@@ -6,10 +6,9 @@ result; the engine's own invariant check compares it with the live pool, so a pi
 
 from __future__ import annotations
 
-import copy
 from collections import OrderedDict
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple
 
 from engine import events as ev
@@ -138,9 +137,25 @@ class CacheState:
     def num_blocks(self) -> int:
         return len(self.blocks)
 
+    @property
+    def size(self) -> int:
+        """Roughly what a copy costs: slots, on the device and the CPU, and known tokens."""
+        num_blocks = len(self.blocks) + len(self.cpu_blocks)
+        return len(self.arena) + num_blocks * (self.block_size + 1) + sum(s.num_tokens for s in self.sequences.values())
+
     def copy(self) -> CacheState:
-        """An independent copy: folding on does not change this one."""
-        return copy.deepcopy(self)
+        """An independent copy: folding on does not change this one. (Token contents are immutable, so shared.)"""
+        return replace(
+            self,
+            blocks=[_copy_block(block) for block in self.blocks],
+            cpu_blocks=[_copy_block(block) for block in self.cpu_blocks],
+            free_block_queue=self.free_block_queue.copy(),
+            sequences={seq_id: _copy_sequence(sequence) for seq_id, sequence in self.sequences.items()},
+            requests={i: replace(request, seq_ids=list(request.seq_ids)) for i, request in self.requests.items()},
+            regions={i: replace(region) for i, region in self.regions.items()},
+            arena=list(self.arena),
+            counters=replace(self.counters),
+        )
 
     def apply(self, event: ev.Event) -> None:
         """Fold one event in. Raises ReplayError when it does not fit what came before."""
@@ -154,6 +169,9 @@ class CacheState:
     # -- memory --
 
     def _pool_created(self, e: ev.PoolCreated) -> None:
+        self._check_no_memory_yet()
+        if e.num_cpu_blocks > e.num_blocks:
+            raise ReplayError("swap space is at most as large as the pool")
         if e.block_size < 1 or max(e.num_blocks, e.num_cpu_blocks) * e.block_size > MAX_SLOTS:
             raise ReplayError(f"a pool must have 1 to {MAX_SLOTS} slots")
         if sorted(e.free_block_queue) != list(range(e.num_blocks)):
@@ -164,6 +182,7 @@ class CacheState:
         self.free_block_queue = OrderedDict.fromkeys(e.free_block_queue)
 
     def _arena_created(self, e: ev.ArenaCreated) -> None:
+        self._check_no_memory_yet()
         if not 1 <= e.num_slots <= MAX_SLOTS:
             raise ReplayError(f"an arena must have 1 to {MAX_SLOTS} slots")
         self.arena = [None] * e.num_slots
@@ -177,6 +196,8 @@ class CacheState:
     def _block_shared(self, e: ev.BlockShared) -> None:
         self.free_block_queue.pop(e.block_id, None)
         self._enter(e.seq_id, e.logical_index, e.block_id)
+        if e.cause in ("prefix_cache", "sibling"):  # full blocks only: all their tokens are written
+            self.sequences[e.seq_id].num_computed_tokens = (e.logical_index + 1) * self.block_size
 
     def _block_copied(self, e: ev.BlockCopied) -> None:
         source, target = self._block(e.src_block_id), self._block(e.dst_block_id)
@@ -209,13 +230,13 @@ class CacheState:
             block.block_hash = None
 
     def _block_swapped_out(self, e: ev.BlockSwappedOut) -> None:
-        cpu_block = self.cpu_blocks[e.cpu_block_id]
+        cpu_block = self._cpu_block(e.cpu_block_id)
         cpu_block.slots[:] = self._block(e.block_id).slots
         cpu_block.owners[e.seq_id] = e.logical_index
         self.sequences[e.seq_id].cpu_block_table.append(e.cpu_block_id)
 
     def _block_swapped_in(self, e: ev.BlockSwappedIn) -> None:
-        cpu_block, sequence = self.cpu_blocks[e.cpu_block_id], self.sequences[e.seq_id]
+        cpu_block, sequence = self._cpu_block(e.cpu_block_id), self.sequences[e.seq_id]
         self._block(e.block_id).slots[:] = cpu_block.slots
         del cpu_block.owners[e.seq_id]
         sequence.cpu_block_table.remove(e.cpu_block_id)
@@ -357,10 +378,19 @@ class CacheState:
 
     # -- helpers --
 
+    def _check_no_memory_yet(self) -> None:
+        if self.blocks or self.arena:
+            raise ReplayError("a trace has one memory")
+
     def _block(self, block_id: int) -> BlockState:
         if not 0 <= block_id < len(self.blocks):
             raise ReplayError(f"block {block_id} is not one of {len(self.blocks)}")
         return self.blocks[block_id]
+
+    def _cpu_block(self, block_id: int) -> BlockState:
+        if not 0 <= block_id < len(self.cpu_blocks):
+            raise ReplayError(f"CPU block {block_id} is not one of {len(self.cpu_blocks)}")
+        return self.cpu_blocks[block_id]
 
     def _enter(self, seq_id: str, logical_index: int, block_id: int) -> None:
         """Put the block at the end of the sequence's table: tables only grow at the end."""
@@ -369,6 +399,20 @@ class CacheState:
             raise ReplayError(f"table entry {logical_index} follows entry {len(table) - 1}")
         table.append(block_id)
         self._block(block_id).owners[seq_id] = logical_index
+
+
+def _copy_block(block: BlockState) -> BlockState:
+    return BlockState(block.block_id, list(block.slots), dict(block.owners), block.block_hash)
+
+
+def _copy_sequence(sequence: SequenceState) -> SequenceState:
+    return replace(
+        sequence,
+        token_ids=list(sequence.token_ids),
+        pieces=list(sequence.pieces),
+        block_table=list(sequence.block_table),
+        cpu_block_table=list(sequence.cpu_block_table),
+    )
 
 
 def _handler_name(event_type: str) -> str:

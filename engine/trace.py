@@ -17,11 +17,11 @@ from engine.events import Event
 from engine.state import CacheState, ReplayError
 
 SCHEMA_VERSION = 1
-KEYFRAME_EVERY = 64
-"""Steps between remembered states: seeking replays at most this many steps, whatever the trace's length."""
+KEYFRAME_EVERY = 1024
+"""Events between looks at whether to remember a state (see `Trace.at`)."""
 
-MAX_STEP_GAP = 100_000
-"""Bound on idle steps between two events, so that a hostile file cannot ask for a huge index."""
+MAX_STEPS = 1_000_000
+"""Bound on steps, most of them idle in a hostile file, which must not ask for a huge index."""
 
 
 class TraceError(ValueError):
@@ -40,7 +40,7 @@ class Trace:
     step: int = 0
 
     def __post_init__(self) -> None:
-        self._keyframes: dict[int, tuple[int, CacheState]] = {}
+        self._keyframes: dict[int, CacheState] = {}
         self._step_starts: list[int] = []
         for index, event in enumerate(self.events):
             self._note_step(event.step, index)
@@ -68,15 +68,19 @@ class Trace:
         return self.events[self._step_starts[step] : self._end_of(step)]
 
     def at(self, step: int) -> CacheState:
-        """The state after `step`. The caller owns the returned copy. Raises IndexError outside 0..num_steps."""
+        """The state after `step`. The caller owns the returned copy. Raises IndexError outside 0..num_steps.
+
+        A state is remembered when as many events have passed as it has parts: copying never costs more than folding
+        did, in time or in memory, and seeking replays about as many events as the state has parts.
+        """
         if not 0 <= step <= self.num_steps:
             raise IndexError(f"Step {step} is outside this trace, which has steps 0 to {self.num_steps}.")
-        position, state = self._nearest_keyframe(step)
-        for current in range(position, step + 1):
-            for event in self.events_of(current):
-                state.apply(event)
-            if current % KEYFRAME_EVERY == 0 and current < self.num_steps:
-                self._keyframes[current] = (current, state.copy())
+        start, state = self._nearest_keyframe(self._end_of(step))
+        for index in range(start, self._end_of(step)):
+            state.apply(self.events[index])
+            if (index + 1) % KEYFRAME_EVERY == 0 and index + 1 - start >= state.size:
+                start = index + 1
+                self._keyframes[start] = state.copy()
         return state
 
     def to_json(self) -> str:
@@ -117,17 +121,15 @@ class Trace:
     def _note_step(self, step: int, index: int) -> None:
         if step < self.num_steps or step < 0:
             raise ValueError(f"step {step} comes after step {self.num_steps}; steps never go back.")
-        if step - len(self._step_starts) > MAX_STEP_GAP:
-            raise ValueError(f"step {step} is more than {MAX_STEP_GAP} steps after the one before.")
+        if step > MAX_STEPS:
+            raise ValueError(f"step {step} is beyond step {MAX_STEPS}, the last a trace can have.")
         while len(self._step_starts) <= step:
             self._step_starts.append(index)
 
     def _end_of(self, step: int) -> int:
         return self._step_starts[step + 1] if step < self.num_steps else len(self.events)
 
-    def _nearest_keyframe(self, step: int) -> tuple[int, CacheState]:
-        """The first step still to be applied, and a private copy of the state before it."""
-        known = max((k for k in self._keyframes if k <= step), default=None)
-        if known is None:
-            return 0, CacheState()
-        return known + 1, self._keyframes[known][1].copy()
+    def _nearest_keyframe(self, end: int) -> tuple[int, CacheState]:
+        """How many of the first `end` events are folded already, and a private copy of the state they give."""
+        known = max((k for k in self._keyframes if k <= end), default=None)
+        return (0, CacheState()) if known is None else (known, self._keyframes[known].copy())

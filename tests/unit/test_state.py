@@ -187,7 +187,10 @@ def test_a_region_counts_what_is_written_in_it():
     [
         ([], ev.PoolCreated(0, 1, MAX_SLOTS + 1, 0, (0,)), f"a pool must have 1 to {MAX_SLOTS} slots"),
         ([], ev.PoolCreated(0, 1, 0, 0, (0,)), f"a pool must have 1 to {MAX_SLOTS} slots"),
-        ([], ev.PoolCreated(0, 1, 2, MAX_SLOTS, (0,)), f"a pool must have 1 to {MAX_SLOTS} slots"),
+        ([], ev.PoolCreated(0, 1, 2, 2, (0,)), "swap space is at most as large as the pool"),
+        ([POOL], ARENA, "a trace has one memory"),
+        ([POOL, ADDED, *TABLE], ev.BlockSwappedOut(1, 0, -1, "A", 1), "CPU block -1 is not one of 2"),
+        ([POOL, ADDED, *TABLE], ev.BlockSwappedIn(1, 2, 0, "A", 1), "CPU block 2 is not one of 2"),
         ([], ev.PoolCreated(0, 2, 2, 0, (0, 0)), "the free queue must name every block once"),
         ([], ev.ArenaCreated(0, MAX_SLOTS + 1, "buddy", "Max"), f"an arena must have 1 to {MAX_SLOTS} slots"),
         ([], ev.ArenaCreated(0, 0, "buddy", "Max"), f"an arena must have 1 to {MAX_SLOTS} slots"),
