@@ -3,7 +3,7 @@
 
 const KEYFRAME_EVERY = 50;
 const NO_MEMORY = { block_size: 0, num_blocks: 0, num_cpu_blocks: 0, num_slots: 0 };
-const BLANK_SEQ = { tokens: [], num_prompt: 0, num_computed: 0, table: [], cpu_table: [], finish: null };
+const BLANK_SEQ = { tokens: [], num_tokens: 0, num_prompt: 0, num_computed: 0, table: [], cpu_table: [], finish: null };
 
 function blankBlocks(count, blockSize) {
   const slots = Array(blockSize).fill(null);
@@ -49,12 +49,23 @@ function applyBlocks(blocks, entries = []) {
 function applySeqs(s, entries = []) {
   for (const e of entries) {
     const next = { ...(s.seqs[e.seq] ?? BLANK_SEQ) };
-    if (e.add) next.tokens = (s.seqs[e.of]?.tokens ?? []).slice(0, e.keep).concat(e.add);
+    if (e.add) Object.assign(next, extended(s.seqs[e.of] ?? BLANK_SEQ, e.keep, e.add, e.of === e.seq));
     for (const key of ["num_prompt", "num_computed", "table", "cpu_table", "finish"]) {
       if (e[key] !== undefined) next[key] = e[key];
     }
     s.seqs[e.seq] = next;
   }
+}
+
+// The first `keep` tokens of a sequence and `add` after them. A sequence that just grows shares one list over all
+// frames (each knows its own `num_tokens`), so that scrubbing a long run copies nothing.
+function extended({ tokens, num_tokens }, keep, add, isSame) {
+  const count = keep + add.length;
+  if (isSame && keep === num_tokens && keep > 0) {
+    if (tokens.length === keep) tokens.push(...add);
+    if (add.every((token, i) => tokens[keep + i] === token)) return { tokens, num_tokens: count };
+  }
+  return { tokens: tokens.slice(0, keep).concat(add), num_tokens: count };
 }
 
 function applyPart(s, part) {
@@ -76,7 +87,9 @@ class FrameStore {
     this.numMessages = 0;
     this.usesSwap = false;
     this.timesUsed = []; // by token: how often sequences were given it
-    this.longest = []; // by sequence: the most tokens and table entries of any frame, so that layouts can hold still
+    this.tableSizes = []; // by sequence: table entries in the last frame read
+    this.tableShapes = new Set(); // every "3,5,2" of table sizes of any frame, so that layouts can hold still
+    this.longest = []; // by sequence: the most tokens and table entries of any frame, for the same reason
     this.keyframes = [];
     this.at = -1;
     this.state = emptyState();
@@ -90,7 +103,7 @@ class FrameStore {
     for (const m of messages) {
       this.tokens.push(...(m.new_tokens ?? []));
       this.seqs.push(...(m.new_seqs ?? []));
-      this.noteLengths(m.seqs);
+      this.noteLengths(m);
       this.usesSwap ||= m.cpu_blocks !== undefined;
       this.numMessages += 1;
       if (m.amend && this.frames.length) this.amendLast(m);
@@ -107,13 +120,16 @@ class FrameStore {
     if ((this.frames.length - 1) % KEYFRAME_EVERY === 0) this.keyframes.length = Math.min(this.keyframes.length, (this.frames.length - 1) / KEYFRAME_EVERY);
   }
 
-  noteLengths(entries = []) {
-    for (const e of entries) {
-      const known = (this.longest[e.seq] ??= { tokens: 0, table: 0 });
+  noteLengths({ layout, seqs = [] }) {
+    if (layout) this.tableSizes = [];
+    for (const e of seqs) {
+      const known = (this.longest[e.seq] ??= { tokens: 0 });
       for (const token of e.add ?? []) this.timesUsed[token] = (this.timesUsed[token] ?? 0) + 1;
       if (e.add) known.tokens = Math.max(known.tokens, e.keep + e.add.length);
-      if (e.table) known.table = Math.max(known.table, e.table.length);
+      const table = e.table?.length ? e.table : e.cpu_table?.length ? e.cpu_table : e.table;
+      if (table) this.tableSizes[e.seq] = table.length;
     }
+    this.tableShapes.add(this.tableSizes.filter((size) => size > 0).join(","));
   }
 
   // The state at frame i. The object is reused: read it before seeking again.

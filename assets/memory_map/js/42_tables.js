@@ -27,6 +27,19 @@ class Tables {
     return chosen === null ? holders.slice(0, 1) : [chosen];
   }
 
+  // Height for the tallest lists of any frame, so that what is below holds still while the run plays.
+  tallest() {
+    const shapes = [...this.map.store.tableShapes].map((shape) => shape.split(",").map(Number));
+    const fits = (sizes) => sizes.reduce((sum, n) => sum + 1.5 + Math.ceil(n / this.columns), 0) <= this.map.tableRoom;
+    const height = (sizes) => sizes.reduce((sum, n) => sum + this.listHeight(n), 0);
+    return Math.max(0, ...shapes.map((sizes) => (fits(sizes) ? height(sizes) : Math.max(...sizes.map((n) => this.listHeight(n))))));
+  }
+
+  listHeight(numEntries) {
+    const rows = Math.ceil(Math.min(Math.max(numEntries, 1), MAX_ROWS * this.columns) / this.columns);
+    return 34 * this.map.unit + rows * this.rowH;
+  }
+
   // Lay out the lists, one under the other, each in as many columns as fit; returns the height.
   place(state, x, y, width) {
     const unit = this.map.unit;

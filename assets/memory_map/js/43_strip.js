@@ -35,7 +35,7 @@ class TokenStrip {
     this.paintCells(s, cells, top);
     this.paintBrackets(state.layout.block_size, cells, top);
     this.paintFlags(s, cells, x, top, width);
-    this.keepLines = Math.max(lines, this.reservedLines(s, width));
+    this.keepLines = Math.max(lines, this.reservedLines(s, cells, width));
     return 30 * unit + this.keepLines * this.lineH;
   }
 
@@ -50,7 +50,7 @@ class TokenStrip {
       const cells = [];
       let cx = x;
       let line = 0;
-      for (let pos = first; pos < s.tokens.length; pos++) {
+      for (let pos = first; pos < s.num_tokens; pos++) {
         const w = this.cellWidth(this.map.tokenText(s.tokens[pos]));
         if (cx + w > x + width && cx > x) {
           cx = x;
@@ -61,7 +61,7 @@ class TokenStrip {
       }
       return { first, cells, lines: line + 1 };
     };
-    let first = Math.max(0, s.tokens.length - 120);
+    let first = Math.max(0, s.num_tokens - 120);
     let flowed = place(first);
     while (flowed.lines > maxLines) {
       const cut = flowed.cells.findIndex((c) => c.line === flowed.lines - maxLines);
@@ -76,10 +76,11 @@ class TokenStrip {
   }
 
   // Lines to keep free for the longest this sequence gets, so that the picture below holds still.
-  reservedLines(s, width) {
+  reservedLines(s, cells, width) {
     const longest = this.map.store.longest[this.map.seq]?.tokens ?? 0;
-    const perToken = s.tokens.length ? s.tokens.reduce((sum, t) => sum + this.cellWidth(this.map.tokenText(t)) + 3, 0) / s.tokens.length : 40;
-    return Math.min(this.mostLines(), Math.max(1, Math.ceil((longest * perToken) / width)));
+    const drawn = cells.reduce((sum, c) => sum + c.w + 3 * this.map.unit, 0);
+    const each = cells.length ? drawn / cells.length : 40 * this.map.unit;
+    return Math.min(this.mostLines(), Math.max(1, Math.ceil((longest * each) / width)));
   }
 
   paintCells(s, cells, top) {
@@ -124,9 +125,9 @@ class TokenStrip {
 
   // The two cursors. When their labels would collide they share one.
   paintFlags(s, cells, x, top, width) {
-    const marks = [{ at: s.num_computed, cls: "kv", text: `KV written: ${s.num_computed}` }, { at: s.tokens.length, cls: "end", text: `tokens known: ${s.tokens.length}` }];
-    const flags = (s.num_computed === s.tokens.length ? marks.slice(1) : marks).map((mark) => ({ ...mark, ...this.edge(cells, mark.at, x) }));
-    if (flags.length === 1) Object.assign(flags[0], { cls: "kv", text: `${s.tokens.length} known, all written` });
+    const marks = [{ at: s.num_computed, cls: "kv", text: `KV written: ${s.num_computed}` }, { at: s.num_tokens, cls: "end", text: `tokens known: ${s.num_tokens}` }];
+    const flags = (s.num_computed === s.num_tokens ? marks.slice(1) : marks).map((mark) => ({ ...mark, ...this.edge(cells, mark.at, x) }));
+    if (flags.length === 1) Object.assign(flags[0], { cls: "kv", text: `${s.num_tokens} known, all written` });
     const [kv, end] = flags;
     const labels = end && end.line === kv.line ? this.pairLabels(kv, end, x, width) : flags.map((flag) => this.label(flag, flag.text, x, width));
     this.flags.use(flags.length).forEach((node, i) => {

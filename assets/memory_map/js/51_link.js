@@ -94,7 +94,7 @@ function resolveTarget(state, target, chosen) {
 function addToken(state, spots, seq, pos) {
   const size = state.layout.block_size;
   const s = state.seqs[seq];
-  if (!s || pos >= s.tokens.length) return;
+  if (!s || pos >= s.num_tokens) return;
   spots.tokens.push([seq, pos]);
   const slot = state.arena.findIndex((c, i) => c && c.seq === seq && c.position === pos && isWritten(state, i));
   if (slot >= 0) spots.arena.push(slot);
@@ -111,7 +111,7 @@ function addBlock(state, spots, block, owners) {
   spots.blocks.push(block);
   for (const [seq, logical] of owners) {
     spots.rows.push([seq, logical]);
-    const end = Math.min((logical + 1) * size, state.seqs[seq]?.tokens.length ?? 0);
+    const end = Math.min((logical + 1) * size, state.seqs[seq]?.num_tokens ?? 0);
     for (let pos = logical * size; pos < end; pos++) spots.tokens.push([seq, pos]);
   }
 }
@@ -125,7 +125,7 @@ function addSlot(state, spots, block, off, chosen) {
   for (const [seq, logical] of record.owners) {
     spots.rows.push([seq, logical]);
     const pos = logical * size + off;
-    if (pos < (state.seqs[seq]?.tokens.length ?? 0)) spots.tokens.push([seq, pos]);
+    if (pos < (state.seqs[seq]?.num_tokens ?? 0)) spots.tokens.push([seq, pos]);
   }
   spots.tokens.sort(([a], [b]) => Number(b === chosen) - Number(a === chosen));
 }

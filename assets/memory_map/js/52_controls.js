@@ -21,7 +21,7 @@ class Controls {
     this.range.setAttribute("aria-label", "Frame");
     this.range.oninput = () => this.drag(Number(this.range.value));
     this.range.onchange = () => this.settle();
-    this.label = htmlEl("output", "label", this.bar);
+    this.label = htmlEl("span", "label", this.bar);
     this.speed = this.makeSpeed();
     this.timer = null;
     this.sizer = [this.button("A−", "Smaller picture", () => this.map.zoomBy(-1), "sizer"), this.button("A+", "Larger picture", () => this.map.zoomBy(1), "sizer")];

@@ -127,7 +127,7 @@ class Twin {
   }
 
   sequences(state) {
-    const rows = state.seqs.flatMap((s, i) => s ? [[this.map.letter(i), this.map.seqName(i), s.tokens.length, s.num_computed, s.table.join(" "), s.cpu_table.join(" "), s.finish ?? ""]] : []);
+    const rows = state.seqs.flatMap((s, i) => s ? [[this.map.letter(i), this.map.seqName(i), s.num_tokens, s.num_computed, s.table.join(" "), s.cpu_table.join(" "), s.finish ?? ""]] : []);
     return makeTable("Sequences", ["letter", "sequence", "tokens known", "KV written", "block table", "CPU block table", "ended"], rows);
   }
 

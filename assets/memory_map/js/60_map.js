@@ -155,6 +155,7 @@ class MemoryMap {
     const next = Math.max(0, Math.min(index, this.store.length - 1));
     if (next === this.index && this.painted === next) return;
     this.index = next;
+    this.root.classList.toggle("gentle", Boolean(moves));
     this.paint();
     this.motion.play(moves ? this.frame.changes : []);
   }
@@ -263,7 +264,8 @@ class MemoryMap {
     const options = { width: width - left - 2, maxHeight: this.maxHeight * unit, unit, detail: "auto", wordWidth: this.wordWidth };
     if (withBlocks) {
       this.tableRoom = Math.max(16, this.maxHeight / 25);
-      this.tablesHigh = Math.max(this.tablesHigh, this.tables.place(state, 2, y, tableWidth - 4, this.narrow));
+      const tablesHigh = this.tables.place(state, 2, y, tableWidth - 4);
+      this.tablesHigh = Math.max(this.tablesHigh || this.tables.tallest(), tablesHigh);
       if (this.narrow) y += this.tablesHigh;
     }
     put(this.tables.g, { display: withBlocks ? null : "none" });

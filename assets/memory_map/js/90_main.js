@@ -7,6 +7,7 @@ export default function memoryMap({ data, parentElement, setStateValue }) {
   if (!map) {
     map = new MemoryMap(parentElement.querySelector(".mm"));
     mounted.set(parentElement, map);
+    map.root.memoryMap = map; // a handle for measurements
   }
   map.update(data, setStateValue);
   return () => {

@@ -1,0 +1,396 @@
+"""The memory map as a reader uses it: drag, keys, pointing, reading, exporting, in a real browser."""
+
+from __future__ import annotations
+
+import json
+import re
+import struct
+import xml.etree.ElementTree as ET
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Browser, Locator, Page, expect
+
+from engine.usage import usage_of
+from tests.helpers.app_server import ROOT, AppServer, running_app
+from tests.helpers.map_traces import HOSTILE_WORDS, SCENES, busy, fox, large
+from views.frames import frames_payload
+from views.narration import step_text
+from views.tables import sequences_frame
+from views.text_safe import visible_piece
+
+APPS = ROOT / "tests" / "e2e" / "apps"
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+@pytest.fixture(scope="module")
+def maps(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AppServer]:
+    log_file = tmp_path_factory.mktemp("maps") / "server.log"
+    with running_app(APPS / "memory_map_app.py", log_file, {"PYTHONPATH": str(ROOT)}) as server:
+        yield server
+
+
+def open_map(page: Page, maps: AppServer, query: str = "scene=fox") -> Locator:
+    """The page, its map painted and the script at rest."""
+    page.goto(f"{maps.url}/?{query}")
+    the_map = page.locator(".st-key-map")
+    expect(the_map.locator("svg .heading").first).to_be_visible(timeout=20_000)
+    expect(page.locator("[data-testid=stApp][data-test-script-state=notRunning]")).to_be_visible()
+    return the_map
+
+
+def label(the_map: Locator) -> Locator:
+    return the_map.locator(".bar .label")
+
+
+def table_rows(the_map: Locator, caption: str) -> list[list[str]]:
+    """The cells of one of the map's own text tables."""
+    rows = the_map.locator("table", has=the_map.page.locator("caption", has_text=caption)).locator("tbody tr")
+    return [row.locator("td").all_inner_texts() for row in rows.all()]
+
+
+def picture(the_map: Locator) -> bytes:
+    """The picture in pixels, nothing pointed at."""
+    the_map.page.mouse.move(0, 0)
+    return the_map.locator("svg.picture").screenshot(animations="disabled", caret="hide")
+
+
+def lit(the_map: Locator, what: str) -> Locator:
+    return the_map.locator(f"svg {what}.lit")
+
+
+# ---- time ---------------------------------------------------------------------------------------------
+
+
+def test_the_picture_follows_the_drag_and_python_hears_of_it_on_release(page: Page, maps: AppServer) -> None:
+    the_map = open_map(page, maps, "scene=fox&position=0")
+    expect(page.get_by_text("runs=1 position=0")).to_be_visible()
+    box = the_map.locator("input.range").bounding_box()
+    assert box is not None
+    y = box["y"] + box["height"] / 2
+    page.mouse.move(box["x"] + 8, y)
+    page.mouse.down()
+    page.mouse.move(box["x"] + box["width"] * 0.5, y, steps=8)
+    expect(label(the_map)).to_have_text("Step 4")
+    expect(the_map.locator(".blk[data-block='6']")).to_have_class(re.compile("used"))
+    expect(the_map.locator(".blk[data-block='8']")).to_have_class(re.compile("free"))
+    page.mouse.move(box["x"] + box["width"] * 0.875, y, steps=8)
+    expect(label(the_map)).to_have_text("Step 7")
+    expect(the_map.locator(".blk[data-block='8']")).to_have_class(re.compile("used"))
+    page.wait_for_timeout(400)
+    expect(page.get_by_text("runs=1 position=0")).to_be_visible()
+    page.mouse.up()
+    expect(page.get_by_text("runs=2 position=7 step=7")).to_be_visible()
+
+
+KEYS = [
+    ("ArrowRight", "Step forward (right arrow)", "Step 4"),
+    (".", "Step forward (right arrow)", "Step 4"),
+    ("ArrowLeft", "Step back (left arrow)", "Step 2"),
+    (",", "Step back (left arrow)", "Step 2"),
+    ("End", "Last frame (End)", "Step 8"),
+    ("Home", "First frame (Home)", "Start"),
+]
+
+
+def test_every_key_has_a_button_and_both_do_the_same(page: Page, maps: AppServer) -> None:
+    the_map = open_map(page, maps, "scene=fox&position=3")
+    for key, name, expected in KEYS:
+        go_to(the_map, 3)
+        page.keyboard.press(key)
+        expect(label(the_map)).to_have_text(expected)
+        go_to(the_map, 3)
+        the_map.get_by_role("button", name=name).click()
+        expect(label(the_map)).to_have_text(expected)
+
+
+def test_space_plays_and_pauses_and_play_starts_over_at_the_end(page: Page, maps: AppServer) -> None:
+    the_map = open_map(page, maps, "scene=fox&position=8")
+    the_map.get_by_label("Speed, frames a second").select_option("20")
+    the_map.locator("input.range").focus()
+    page.keyboard.press(" ")
+    expect(the_map.get_by_role("button", name="Pause (space)")).to_be_visible()
+    expect(the_map.get_by_role("button", name="Play (space)")).to_be_visible(timeout=5_000)
+    expect(label(the_map)).to_have_text("Step 8")
+    the_map.get_by_label("Speed, frames a second").select_option("0.5")
+    the_map.locator("input.range").focus()
+    page.keyboard.press(" ")
+    expect(label(the_map)).to_have_text("Start")
+    page.keyboard.press(" ")
+    expect(the_map.get_by_role("button", name="Play (space)")).to_be_visible()
+
+
+def test_a_step_back_is_the_same_picture_again(page: Page, maps: AppServer) -> None:
+    the_map = open_map(page, maps, "scene=busy&position=11")
+    before = picture(the_map)
+    for _ in range(5):
+        the_map.get_by_role("button", name="Step forward").click()
+    expect(label(the_map)).to_have_text("Step 16")
+    assert picture(the_map) != before
+    for _ in range(5):
+        the_map.get_by_role("button", name="Step back").click()
+    expect(label(the_map)).to_have_text("Step 11")
+    assert picture(the_map) == before
+
+
+@pytest.mark.parametrize("frames", [(12, 3, 29, 0, 17)], ids=["in and out of order"])
+def test_the_tables_in_words_are_the_engines(page: Page, maps: AppServer, frames: tuple[int, ...]) -> None:
+    the_map = open_map(page, maps, "scene=busy")
+    the_map.get_by_text("The same as text and tables").click()
+    trace = busy()
+    for frame in frames:
+        go_to(the_map, frame)
+        state = trace.at(frame)
+        blocks = table_rows(the_map, "Physical blocks")
+        assert [[row[0], row[1], row[2]] for row in blocks] == [
+            [str(block.block_id), block.status, str(block.ref_cnt)] for block in state.blocks
+        ]
+        shown = [[row[1], row[2], row[3], row[4]] for row in table_rows(the_map, "Sequences")]
+        columns = ["sequence", "tokens known", "KV written", "block table"]
+        assert shown == sequences_frame(state)[columns].astype(str).to_numpy().tolist()
+
+
+def test_a_long_run_jumps_to_any_frame_and_back(page: Page, maps: AppServer) -> None:
+    """124 frames, 1,024 blocks: over several keyframes, in both directions, drawn small."""
+    the_map = open_map(page, maps, "scene=large")
+    trace = large()
+    assert the_map.locator("svg .slot").count() == 0
+    for frame in (123, 60, 61, 7, 119, 0):
+        go_to(the_map, frame)
+        usage = usage_of(trace.at(frame))
+        counts = f"{usage.num_used_blocks} used, {usage.num_cached_blocks} cached, {usage.num_free_blocks} free"
+        expect(the_map.locator("svg .grid .heading").first).to_have_text(f"physical memory: {counts}")
+
+
+def test_the_address_sets_the_frame_and_a_reload_keeps_it(page: Page, maps: AppServer) -> None:
+    the_map = open_map(page, maps, "scene=fox&position=5")
+    expect(label(the_map)).to_have_text("Step 5")
+    page.reload()
+    expect(label(page.locator(".st-key-map"))).to_have_text("Step 5")
+
+
+def test_new_frames_arrive_in_the_same_map_which_follows_only_from_the_end(page: Page, maps: AppServer) -> None:
+    the_map = open_map(page, maps, "scene=fox&grow=3")
+    expect(label(the_map)).to_have_text("Step 3")
+    the_map.locator("svg.picture").evaluate("svg => svg.mark = 'the same'")
+    page.get_by_role("button", name="Grow").click()
+    expect(label(the_map)).to_have_text("Step 4")
+    the_map.get_by_role("button", name="Step back").click()
+    expect(page.get_by_text("position=3")).to_be_visible()
+    page.get_by_role("button", name="Grow").click()
+    expect(the_map.locator("input.range")).to_have_attribute("max", "5")
+    expect(label(the_map)).to_have_text("Step 3")
+    assert the_map.locator("svg.picture").evaluate("svg => svg.mark") == "the same"
+
+
+def test_live_frames_go_on_over_a_line_that_is_cut(page: Page, tmp_path: Path) -> None:
+    """Two steps a connection: six steps need three. Nothing is sent twice, nothing is lost, nothing reruns."""
+    with running_app(APPS / "live_map_app.py", tmp_path / "server.log", {"PYTHONPATH": str(ROOT)}) as server:
+        page.goto(server.url)
+        the_map = page.locator(".st-key-map")
+        expect(label(the_map)).to_have_text("Step 6", timeout=20_000)
+        expect(the_map.locator("input.range")).to_have_attribute("max", "6")
+        the_map.get_by_text("The same as text and tables").click()
+        assert table_rows(the_map, "Sequences")[0][2:4] == ["9", "8"]
+        go_to(the_map, 2)
+        assert table_rows(the_map, "Sequences")[0][2:5] == ["5", "4", "6"]
+
+
+# ---- pointing -----------------------------------------------------------------------------------------
+
+
+def test_a_token_lights_its_row_its_block_and_its_slot(page: Page, maps: AppServer) -> None:
+    the_map = open_map(page, maps, "scene=fox&position=7")
+    the_map.locator(".tok[data-pos='5']").hover()
+    expect(lit(the_map, ".row")).to_have_attribute("data-logical", "1")
+    expect(lit(the_map, ".blk")).to_have_attribute("data-block", "1")
+    expect(lit(the_map, ".slot")).to_have_attribute("data-off", "1")
+    expect(lit(the_map, ".thread")).to_have_count(1)
+    expect(the_map.locator(".readout")).to_contain_text("block_table[5 // 4] = block_table[1] = 1")
+    expect(the_map.locator(".readout")).to_contain_text("slot = 1 × 4 + 5 % 4 = 5")
+    page.mouse.move(0, 0)
+    expect(the_map.locator(".lit")).to_have_count(0)
+
+
+def test_a_row_and_a_block_light_the_others_by_keyboard_alone(page: Page, maps: AppServer) -> None:
+    the_map = open_map(page, maps, "scene=fox&position=7")
+    the_map.locator(".row[data-logical='0']").focus()
+    expect(lit(the_map, ".blk")).to_have_attribute("data-block", "6")
+    page.keyboard.press("ArrowDown")
+    expect(lit(the_map, ".blk")).to_have_attribute("data-block", "1")
+    assert lit(the_map, ".tok").count() == 4
+    the_map.locator(".blk[data-block='0']").focus()
+    page.keyboard.press("ArrowRight")
+    expect(lit(the_map, ".row")).to_have_attribute("data-logical", "1")
+    page.keyboard.press("Enter")
+    expect(page.get_by_text("kind=block")).to_be_visible()
+    expect(page.get_by_text("block=1 slot=None seq_id=A logical=1")).to_be_visible()
+
+
+def test_only_one_block_is_in_the_tab_order(page: Page, maps: AppServer) -> None:
+    the_map = open_map(page, maps, "scene=fox&position=7")
+    expect(the_map.locator(".blk[tabindex='0']")).to_have_count(1)
+    the_map.locator(".blk[data-block='0']").focus()
+    page.keyboard.press("ArrowRight")
+    expect(the_map.locator(".blk[tabindex='0']")).to_have_attribute("data-block", "1")
+
+
+def test_a_shared_block_lights_in_both_tables(page: Page, maps: AppServer) -> None:
+    the_map = open_map(page, maps, "scene=two_answers&position=2")
+    the_map.locator(".blk[data-block='0'] .name").hover()
+    expect(lit(the_map, ".row")).to_have_count(2)
+    expect(the_map.locator(".readout")).to_contain_text("ref_cnt 2")
+
+
+def test_the_same_token_lights_in_every_map_of_the_page(page: Page, maps: AppServer) -> None:
+    the_map = open_map(page, maps, "scene=fox&position=7&second=reservation")
+    other = page.locator(".st-key-second")
+    expect(other.locator(".hit").first).to_be_visible()
+    the_map.locator(".tok[data-pos='2']").hover()
+    expect(lit(other, ".tok")).to_have_text("fox")
+    expect(lit(other, ".hit")).to_have_attribute("data-off", "2")
+    other.locator(".hit[data-off='1']").hover()
+    expect(lit(the_map, ".slot")).to_have_attribute("data-off", "1")
+
+
+def test_a_click_is_reported_with_its_slot(page: Page, maps: AppServer) -> None:
+    the_map = open_map(page, maps, "scene=fox&position=7")
+    the_map.locator(".slot[data-block='8'][data-off='0']").click()
+    expect(page.get_by_text("kind=slot")).to_be_visible()
+    expect(page.get_by_text("block=8 slot=32 seq_id=A logical=2")).to_be_visible()
+    expect(page.get_by_text("position=7")).to_be_visible()
+
+
+def test_choosing_a_sequence_shows_its_words(page: Page, maps: AppServer) -> None:
+    the_map = open_map(page, maps, "scene=two_answers&position=3")
+    the_map.get_by_role("button", name="Show sequence A#1").click()
+    expect(the_map.locator(".tok").nth(6)).to_have_text("hid")
+    expect(page.get_by_text("kind=sequence")).to_be_visible()
+    expect(page.get_by_text("seq_id=A#1")).to_be_visible()
+
+
+# ---- reading ------------------------------------------------------------------------------------------
+
+
+def test_the_live_region_says_the_frame_and_keeps_quiet_while_dragging(page: Page, maps: AppServer) -> None:
+    the_map = open_map(page, maps, "scene=fox&position=4")
+    said = the_map.get_by_role("status")
+    expect(said).to_have_text(step_text(fox(), 4))
+    expect(said).to_have_attribute("aria-live", "polite")
+    box = the_map.locator("input.range").bounding_box()
+    assert box is not None
+    page.mouse.move(box["x"] + 10, box["y"] + box["height"] / 2)
+    page.mouse.down()
+    expect(said).to_have_attribute("aria-live", "off")
+    page.mouse.up()
+    expect(said).to_have_attribute("aria-live", "polite")
+
+
+def test_hostile_words_are_shown_as_they_are(page: Page, maps: AppServer) -> None:
+    the_map = open_map(page, maps, "scene=hostile")
+    the_map.get_by_text("The same as text and tables").click()
+    slots = " ".join(row[4] for row in table_rows(the_map, "Physical blocks"))
+    for word in HOSTILE_WORDS[:-1]:
+        assert visible_piece(word) in slots
+    expect(page).to_have_title("maps")
+    assert the_map.locator("img, script, svg svg").count() == 0
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("query", ["scene=busy&position=12&second=reservation", "scene=fox&position=7"])
+def test_axe_finds_nothing(browser: Browser, maps: AppServer, scheme: str, query: str) -> None:
+    context = browser.new_context(color_scheme=scheme, reduced_motion="reduce")  # type: ignore[arg-type]
+    page = context.new_page()
+    the_map = open_map(page, maps, query)
+    the_map.get_by_text("The same as text and tables").click()
+    result = Axe().run(page, context={"include": [[".st-key-map"], [".st-key-second"]]} if "second" in query else None)
+    violations = [v for v in result.response["violations"] if v["id"] not in PAGE_RULES]
+    assert violations == []
+    context.close()
+
+
+PAGE_RULES = {"landmark-one-main", "page-has-heading-one", "region", "landmark-banner-is-top-level"}
+"""Rules about the page around the map, which a page of maps alone does not keep."""
+
+
+@pytest.mark.parametrize("scene", ["fox", "busy", "gaps", "two_answers", "hostile"])
+def test_a_phone_shows_all_of_it(browser: Browser, maps: AppServer, scene: str) -> None:
+    """At 375 pixels no word of the picture leaves it, and the page does not scroll sideways."""
+    context = browser.new_context(viewport={"width": 375, "height": 812}, reduced_motion="reduce")
+    page = context.new_page()
+    the_map = open_map(page, maps, f"scene={scene}&position=3")
+    width = the_map.locator("svg.picture").evaluate("svg => svg.getBoundingClientRect().right")
+    rights = the_map.locator("svg.picture").evaluate(
+        "svg => [...svg.querySelectorAll('text')].filter(t => t.textContent && t.getClientRects().length)"
+        ".map(t => [t.getBoundingClientRect().right, t.textContent])"
+    )
+    assert [text for right, text in rights if right > width + 1] == []
+    assert page.evaluate("document.documentElement.scrollWidth") <= 375
+    context.close()
+
+
+# ---- motion -------------------------------------------------------------------------------------------
+
+GHOSTS = """root => {
+    root.querySelector('button[aria-label^="Step forward"]').click();
+    return [...root.querySelectorAll('.ghost')].map(g => g.getAnimations()[0].effect.getTiming().duration);
+}"""
+
+
+@pytest.mark.parametrize(("motion", "durations"), [("no-preference", [200]), ("reduce", [])])
+def test_a_change_moves_once_and_fast_or_not_at_all(
+    browser: Browser, maps: AppServer, motion: str, durations: list[int]
+) -> None:
+    context = browser.new_context(reduced_motion=motion)  # type: ignore[arg-type]
+    page = context.new_page()
+    the_map = open_map(page, maps, "scene=fox&position=6")
+    assert the_map.locator(".mm").evaluate(GHOSTS) == durations
+    expect(label(the_map)).to_have_text("Step 7")
+    expect(the_map.locator(".ghost")).to_have_count(0)
+    context.close()
+
+
+# ---- taking it away -----------------------------------------------------------------------------------
+
+
+def export(the_map: Locator, item: str) -> bytes:
+    the_map.get_by_text("Export", exact=True).click()
+    with the_map.page.expect_download() as download:
+        the_map.get_by_role("button", name=item).click()
+    return Path(download.value.path()).read_bytes()
+
+
+def test_the_svg_stands_alone(page: Page, maps: AppServer) -> None:
+    the_map = open_map(page, maps, "scene=busy&position=12")
+    text = export(the_map, "SVG picture").decode()
+    root = ET.fromstring(text)
+    words = [node.text for node in root.iter(f"{SVG}text")]
+    assert "block 13" in words and "helper" in words and "busy: Step 12" in words
+    assert "var(" not in text and "color-mix" not in text and "oklab" not in text and 'class="' not in text
+    ids = {node.get("id") for node in root.iter()}
+    assert set(re.findall(r"url\([^#]*#([\w-]+)", text)) <= ids
+
+
+def test_the_png_is_twice_the_svgs_size(page: Page, maps: AppServer) -> None:
+    the_map = open_map(page, maps, "scene=fox&position=7")
+    root = ET.fromstring(export(the_map, "SVG picture"))
+    the_map.get_by_text("Export", exact=True).click()
+    data = export(the_map, "PNG picture")
+    assert data[:8] == b"\x89PNG\r\n\x1a\n"
+    width, height = struct.unpack(">II", data[16:24])
+    assert (width, height) == (2 * int(float(root.get("width", 0))), 2 * int(float(root.get("height", 0))))
+
+
+def test_the_frames_leave_as_they_came(page: Page, maps: AppServer) -> None:
+    the_map = open_map(page, maps, "scene=two_answers")
+    exported = json.loads(export(the_map, "Frames as JSON"))
+    assert exported == frames_payload(SCENES["two_answers"](), title="two_answers")
+
+
+def go_to(the_map: Locator, frame: int) -> None:
+    """Put the slider at a frame, as a drag that ends there, and leave the focus on it."""
+    the_map.locator("input.range").fill(str(frame))
+    expect(label(the_map)).to_have_text(f"Step {frame}" if frame else "Start")
+    the_map.locator("input.range").focus()
