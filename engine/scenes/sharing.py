@@ -109,6 +109,28 @@ def two_requests_by_prefix_cache(
     return Scene(engine.trace, {step: step for step in range(num_words + 2)}, "steps")
 
 
+def asked_again(prompt: Sequence[str] = PREFIX, answer: Sequence[str] = ANSWERS[0], block_size: int = 4) -> Scene:
+    """Request A ends and gives its blocks back; then B comes with the same prompt and finds them by their content.
+
+    Values: steps, from 0. A's last step frees its blocks; B starts in the next one and is still running at the end.
+    Raises ValueError when the prompt or the answer has no word.
+    """
+    _require(prompt, (answer,))
+    longest = len(prompt) + len(answer) + 1
+    config = scene_config(
+        block_size=block_size,
+        num_blocks=2 * blocks_for(longest, block_size),
+        longest=longest,
+        way="prefix_cache",
+    )
+    engine = scripted_engine(config, {"A": answer, "B": answer})
+    add(engine, prompt, num_output_tokens=len(answer) - 1)
+    play(engine, len(answer))
+    add(engine, prompt, num_output_tokens=len(answer))
+    play(engine, len(answer))
+    return Scene(engine.trace, {step: step for step in range(2 * len(answer) + 1)}, "steps")
+
+
 def _require(prompt: Sequence[str], answers: Sequence[Sequence[str]]) -> None:
     require_words(prompt)
     for answer in answers:

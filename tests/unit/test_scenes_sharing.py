@@ -8,6 +8,7 @@ from engine.events import BlockAllocated, BlockCopied, BlockFreed, BlockShared
 from engine.scenes import figure_8, figure_9
 from engine.scenes.sharing import (
     PREFIX,
+    asked_again,
     copy_on_write,
     two_answers,
     two_requests_by_prefix_cache,
@@ -88,6 +89,21 @@ def test_vllms_way_never_copies():
         scene = two_samples_by_prefix_cache(PREFIX[:num_words])
         assert copies(scene) == []
         assert usage_of(scene.at(2)).num_shared_blocks == (num_words - 1) // 4
+
+
+# ---- a freed block is not erased ----
+
+
+@pytest.mark.parametrize(("num_prompt", "num_hit_tokens"), [(12, 8), (11, 8), (13, 12), (3, 0)])
+def test_a_prompt_that_comes_again_finds_its_freed_blocks(num_prompt, num_hit_tokens):
+    scene = asked_again((*PREFIX, "please")[:num_prompt], ("Yes", "of", "course"))
+    freed, restarted = scene.at(3), scene.at(4)
+    assert freed.sequences["A"].block_table == []
+    assert usage_of(freed).num_used_blocks == 0
+    assert usage_of(freed).num_cached_blocks == (num_prompt + 2) // 4, "the last word is never written"
+    assert restarted.counters.prefix_cache_hits == num_hit_tokens
+    assert restarted.sequences["B"].num_computed_tokens == num_prompt
+    assert restarted.requests["A"].status == "finished"
 
 
 @pytest.mark.parametrize("scene", [two_answers, two_samples_by_prefix_cache])

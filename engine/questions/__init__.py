@@ -1,0 +1,39 @@
+"""Predict, then reveal: questions from a seed, answered by running the lesson's scene and counting its fold.
+
+from engine.questions import LESSONS, question
+question("growth", seed=7)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from random import Random
+
+from engine.questions import batch, block_table, fragmentation, growth, reservation, sharing, what_is_cached
+from engine.questions.question import Choice, Draft, Misconception, Question, finish
+
+__all__ = ["LESSONS", "Choice", "Misconception", "Question", "question"]
+
+_KINDS: dict[str, tuple[Callable[[Random], Draft], ...]] = {
+    "what_is_cached": what_is_cached.KINDS,
+    "reservation": reservation.KINDS,
+    "fragmentation": fragmentation.KINDS,
+    "growth": growth.KINDS,
+    "block_table": block_table.KINDS,
+    "sharing": sharing.KINDS,
+    "batch": batch.KINDS,
+}
+LESSONS = tuple(_KINDS)
+"""Lessons that ask, in the order of the course; the names are those of the modules in `engine/scenes`."""
+
+
+def question(lesson: str, seed: int) -> Question:
+    """The question of that lesson and seed. Neighbouring seeds ask different kinds in turn.
+
+    Raises ValueError for a lesson that does not ask.
+    """
+    if lesson not in _KINDS:
+        raise ValueError(f"The lesson must be one of {', '.join(LESSONS)}; it is {lesson!r}.")
+    random = Random(f"{lesson}/{seed}")
+    kinds = _KINDS[lesson]
+    return finish(lesson, seed, kinds[seed % len(kinds)](random), random)

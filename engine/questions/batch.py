@@ -1,0 +1,140 @@
+"""Questions of "Memory across a batch"."""
+
+from __future__ import annotations
+
+from random import Random
+
+from engine.events import plural
+from engine.questions.question import Draft, Misconception, Wrong
+from engine.questions.wording import listed
+from engine.scenes.batch import NUM_RESERVED, Batch, batch, blocks_side_by_side
+from engine.scenes.scripted_run import blocks_for
+from engine.usage import usage_of
+from engine.waste import percent_fewer_held, waste
+
+
+def slots_held(random: Random) -> Draft:
+    lengths, block_size, both = _draw(random)
+    number = len(lengths)
+    contiguous, paged = waste(both.contiguous.at(number)), waste(both.paged.at(number))
+    return Draft(
+        kind="slots held",
+        prompt=(
+            f"Requests of {listed(lengths)} tokens run together.\n"
+            f"Blocks have {block_size} slots.\n"
+            "How many slots do their blocks have in all?"
+        ),
+        right=plural(paged.num_held, "slot"),
+        because="Each request rounds up to whole blocks of its own.",
+        wrong=(
+            Wrong(
+                plural(paged.token_states, "slot"),
+                "The last block of a request is seldom full.",
+                Misconception.WASTES_NOTHING,
+            ),
+            Wrong(
+                plural(blocks_for(paged.token_states, block_size) * block_size, "slot"),
+                "Different texts never share a block: each request has a last block of its own.",
+                Misconception.BLOCKS_ARE_MIXED,
+            ),
+            Wrong(
+                plural(contiguous.num_held, "slot"),
+                f"This is {NUM_RESERVED} slots for each request, as reservations would hold.",
+                Misconception.AS_RESERVED,
+            ),
+        ),
+        controls=_controls(lengths, block_size),
+        scene=both.paged,
+        value=number,
+    )
+
+
+def percent_saved(random: Random) -> Draft:
+    lengths, block_size, both = _draw(random)
+    number = len(lengths)
+    contiguous, paged = both.contiguous.at(number), both.paged.at(number)
+    saved = percent_fewer_held(paged, contiguous)
+    counted = waste(paged)
+    return Draft(
+        kind="percent saved",
+        prompt=(
+            f"Requests of {listed(lengths)} tokens run together.\n"
+            f"Reservations of {NUM_RESERVED} slots each would hold {waste(contiguous).num_held} slots.\n"
+            f"Blocks of {block_size} hold {counted.num_held} slots.\n"
+            "What does paging do to the keys and values?"
+        ),
+        right=f"Nothing: the same {counted.token_states} tokens, {saved:.0f} % fewer slots held",
+        because="Fewer slots stand empty; what is stored stays the same.",
+        wrong=(
+            Wrong(
+                f"It compresses them by {saved:.0f} %",
+                "Each token takes one slot in both layouts: only empty slots become fewer.",
+                Misconception.COMPRESSES,
+            ),
+            Wrong(
+                f"It approximates them with {saved:.0f} % less memory",
+                "Attention reads the same keys and values and gives the same result.",
+                Misconception.APPROXIMATES,
+            ),
+            Wrong(
+                f"It drops the oldest {saved:.0f} %",
+                "Every token of every request is still stored.",
+                Misconception.ONLY_NEWEST,
+            ),
+        ),
+        controls=_controls(lengths, block_size),
+        scene=both.paged,
+        value=number,
+    )
+
+
+def gauge_at_100_percent(random: Random) -> Draft:
+    block_size = random.choice((8, 16))
+    lengths = [block_size + random.randint(1, block_size // 2) for _ in range(random.randint(2, 4))]
+    scene = blocks_side_by_side(lengths, block_size, sum(blocks_for(length, block_size) for length in lengths))
+    usage = usage_of(scene.at(len(lengths)))
+    return Draft(
+        kind="gauge at 100 percent",
+        prompt=(
+            f"A pool has {usage.num_blocks} blocks of {block_size} slots.\n"
+            f"Requests of {listed(lengths)} tokens run, and the gauge of used blocks shows "
+            f"{100 * usage.block_fraction:.0f} %.\n"
+            "How many slots hold keys and values?"
+        ),
+        right=f"{usage.num_written_slots} of {usage.num_slots}",
+        because="The gauge counts blocks: a block with one token in it counts as used.",
+        wrong=(
+            Wrong(
+                f"{usage.num_slots} of {usage.num_slots}",
+                "The gauge counts blocks, and the last block of each request has empty slots.",
+                Misconception.FULL_GAUGE,
+            ),
+            Wrong(
+                f"{usage.num_empty_slots} of {usage.num_slots}",
+                "These are the empty slots.",
+                Misconception.MIXED_UP,
+            ),
+            Wrong(
+                f"{usage.num_used_blocks} of {usage.num_slots}",
+                "This counts blocks.",
+                Misconception.BLOCKS_ARE_SLOTS,
+            ),
+        ),
+        controls={"lengths": listed(lengths), "block_size": block_size, "num_blocks": usage.num_blocks},
+        scene=scene,
+        value=len(lengths),
+    )
+
+
+def _draw(random: Random) -> tuple[list[int], int, Batch]:
+    """Four lengths whose last blocks are not full, and that hold less in blocks than in reservations."""
+    block_size = random.choice((4, 5, 8))
+    lengths = random.sample([length for length in range(3, 17) if length % block_size], 4)
+    return lengths, block_size, batch(lengths, NUM_RESERVED, block_size)
+
+
+def _controls(lengths: list[int], block_size: int) -> dict[str, int | str]:
+    return {"lengths": listed(lengths), "num_reserved": NUM_RESERVED, "block_size": block_size}
+
+
+KINDS = (slots_held, percent_saved, gauge_at_100_percent)
