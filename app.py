@@ -10,6 +10,7 @@ import streamlit as st
 
 from views import server
 from views.course import navigation_pages
+from views.frames_route import FRAMES_ROUTE
 from views.html_parts import STYLE_SHEET, notice
 from views.streamlit_private import pages_come_from_navigation_only
 
@@ -43,4 +44,4 @@ def say_plainly(error: Exception) -> bool:
 if st.runtime.exists():
     main()
 else:
-    app = st.App(__file__, lifespan=lifespan, on_script_error=say_plainly)
+    app = st.App(__file__, lifespan=lifespan, on_script_error=say_plainly, routes=[FRAMES_ROUTE])

@@ -26,7 +26,8 @@ def banner_sentence(info: Mapping[str, Any]) -> str:
 
 def backend_banner(info: Mapping[str, Any]) -> str:
     """The line as HTML."""
-    return f'<div class="pv-banner" data-banner role="note" aria-label="What runs here">{escaped(banner_sentence(info))}</div>'
+    sentence = escaped(banner_sentence(info))
+    return f'<div class="pv-banner" data-banner role="note" aria-label="What runs here">{sentence}</div>'
 
 
 def draw_banner_of_default_model() -> None:

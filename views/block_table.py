@@ -5,14 +5,15 @@ from __future__ import annotations
 from engine.state import CacheState, SequenceState
 from engine.usage import TableEntry, block_table_of
 from views.html_parts import escaped, owner_badge, owner_style
-from views.labels import OwnerLabel, OwnerLabels
+from views.labels import OwnerLabel, labels_of
 from views.text_safe import visible_piece
 
 HEADINGS = ("Logical block", "Physical block", "Slots", "Filled", "Held by", "Tokens")
 
 
-def request_tables(state: CacheState, request_id: str, labels: OwnerLabels) -> str:
+def request_tables(state: CacheState, request_id: str) -> str:
     """The tables of every sequence of a request."""
+    labels = labels_of(state)
     sequences = [state.sequences[seq_id] for seq_id in state.requests[request_id].seq_ids]
     return "".join(_table(state, sequence, labels.of(sequence.seq_id, request_id)) for sequence in sequences)
 

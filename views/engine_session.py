@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import logging
 import threading
-import uuid
 import weakref
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -19,8 +18,7 @@ from engine.sampling_params import SamplingParams
 from engine.state import CacheState
 from engine.tokenizer import Tokenizer
 from engine.trace import Trace
-from views.frames import PAYLOAD_SCHEMA, FrameStream, Payload
-from views.labels import PALETTE
+from views.frames import FrameStream
 
 STOP_SECONDS = 10.0
 """Patience for the step under way when a session closes."""
@@ -47,14 +45,13 @@ class Moment:
     """What a page draws of one moment.
 
     `prompts` holds what was typed, by request_id; `texts` the streamed text of each sequence, by seq_id.
-    `payload` holds every step so far, for the memory map. `problem` is the sentence of a step that failed.
+    `problem` is the sentence of a step that failed.
     """
 
     step: int
     state: CacheState
     prompts: dict[str, str]
     texts: dict[str, str]
-    payload: Payload
     has_unfinished: bool
     is_running: bool
     problem: str
@@ -70,11 +67,12 @@ class EngineSession:
     _lock: threading.RLock = field(default_factory=threading.RLock)
     _stop: threading.Event = field(default_factory=threading.Event)
     _thread: threading.Thread | None = None
-    _frames: FrameStream = field(init=False)
-    _trace_id: str = field(default_factory=lambda: uuid.uuid4().hex)
+    frames: FrameStream = field(init=False)
+    """What the memory map plays. It grows with every step, and may be read from any thread."""
 
     def __post_init__(self) -> None:
-        self._frames = FrameStream(self.engine.trace)
+        self.frames = FrameStream(self.engine.trace, title="Memory of this tab's engine")
+        self.frames.update()
 
     @property
     def is_running(self) -> bool:
@@ -92,7 +90,10 @@ class EngineSession:
         Raises ValueError with a plain sentence when it is refused.
         """
         with self._lock:
-            request_id = self.engine.add_request(self._chat(prompt) if as_chat else prompt, params)
+            try:
+                request_id = self.engine.add_request(self._chat(prompt) if as_chat else prompt, params)
+            finally:
+                self.frames.update()  # a refusal is an event too
             self._prompts[request_id] = prompt
             return request_id
 
@@ -132,21 +133,10 @@ class EngineSession:
                 state=self.engine.snapshot(),
                 prompts=dict(self._prompts),
                 texts=dict(self._texts),
-                payload=self._payload(),
                 has_unfinished=self.engine.has_unfinished_requests(),
                 is_running=self.is_running,
                 problem=self.problem,
             )
-
-    def _payload(self) -> Payload:
-        self._frames.update()
-        return {
-            "schema": PAYLOAD_SCHEMA,
-            "trace_id": self._trace_id,
-            "title": "Memory of this tab's engine",
-            "palette": list(PALETTE),
-            "frames": list(self._frames.messages),
-        }
 
     def _chat(self, prompt: str) -> list[int]:
         tokenizer = self.engine.tokenizer
@@ -165,6 +155,7 @@ class EngineSession:
                 logging.getLogger(__name__).exception("step %d failed", number)
                 self.problem = f"Step {number} failed, so this engine has stopped. Press Reset to start a new one."
                 return False
+            self.frames.update()
             for output in outputs:
                 self._texts.update({sequence.seq_id: sequence.text for sequence in output.outputs})
             return True

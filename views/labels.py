@@ -10,6 +10,8 @@ import unicodedata
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from engine.state import CacheState
+
 PALETTE = ("#0072B2", "#E69F00", "#CC79A7", "#009E73", "#56B4E9", "#8C6D31", "#7B61C9", "#D55E00")
 """Owner hues, after Okabe and Ito, ordered so that neighbours differ in lightness too. The map mixes them with
 the theme's ground and ink, so both themes keep their contrast."""
@@ -64,6 +66,14 @@ class OwnerLabels:
 
     def _first_free(self, candidates: Iterable[str]) -> str:
         return next(c for c in candidates if c not in self._taken)
+
+
+def labels_of(state: CacheState) -> OwnerLabels:
+    """The labels of every sequence of a state: the same at every moment of a trace, since letters never move on."""
+    labels = OwnerLabels()
+    for sequence in state.sequences.values():
+        labels.of(sequence.seq_id, sequence.request_id)
+    return labels
 
 
 def nth_letter(index: int) -> str:

@@ -21,6 +21,12 @@ class OpenSessions:
         with self._lock:
             self._sessions.add(session)
 
+    def find(self, trace_id: str) -> EngineSession | None:
+        """The open session whose frames carry this name."""
+        with self._lock:
+            open_ones = [session for session in self._sessions if not session.is_closed]
+        return next((session for session in open_ones if session.frames.trace_id == trace_id), None)
+
     def close_all(self) -> None:
         """Tell all to stop first, then wait for each: the waits overlap."""
         with self._lock:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from engine.state import CacheState, RequestState
+from engine.state import RequestState
 from views.engine_session import Moment
 from views.html_parts import escaped, owner_badge, owner_style
-from views.labels import OwnerLabels
+from views.labels import OwnerLabels, labels_of
 
 STATUS = {
     "waiting": "waiting",
@@ -17,18 +17,11 @@ STATUS = {
 }
 
 
-def request_list(moment: Moment, labels: OwnerLabels) -> str:
+def request_list(moment: Moment) -> str:
     """Newest request first, a line for each of its sequences."""
+    labels = labels_of(moment.state)
     items = [_request(moment, request, labels) for request in reversed(moment.state.requests.values())]
     return f'<ul class="pv-requests">{"".join(items)}</ul>'
-
-
-def labels_of(state: CacheState) -> OwnerLabels:
-    """Letters and colours handed out in order of arrival, so they are the same at every moment of a trace."""
-    labels = OwnerLabels()
-    for sequence in state.sequences.values():
-        labels.of(sequence.seq_id, sequence.request_id)
-    return labels
 
 
 def _request(moment: Moment, request: RequestState, labels: OwnerLabels) -> str:
