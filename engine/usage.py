@@ -17,7 +17,7 @@ class Usage:
 
     num_written_slots: slots in used blocks that hold keys and values. num_empty_slots: slots in used blocks that
     hold none yet. num_copies_avoided: blocks that would exist without sharing, less those that do.
-    num_tokens_known, num_tokens_written: over the sequences that are not finished; a shared token counts once a sequence.
+    num_tokens_known, num_tokens_written: over the sequences that are not finished; a shared token counts in each.
     """
 
     num_blocks: int
