@@ -64,9 +64,7 @@ class HashRunner:
 
     def _read(self, item: ScheduledSequence) -> list[int]:
         end = item.start + item.num_new_tokens
-        return [
-            self.store.blocks[item.block_table[p // self.block_size]][p % self.block_size] for p in range(end)
-        ]
+        return [self.store.blocks[item.block_table[p // self.block_size]][p % self.block_size] for p in range(end)]
 
 
 def next_scores(context: Iterable[int]) -> Tensor:

@@ -37,9 +37,7 @@ CASES = (
     Case("block 16, prefix caching, one batch", BASE),
     Case(
         "block 1, no prefix caching, prefill in chunks of 7",
-        replace(
-            BASE, block_size=1, num_blocks=2400, enable_prefix_caching=False, long_prefill_token_threshold=7
-        ),
+        replace(BASE, block_size=1, num_blocks=2400, enable_prefix_caching=False, long_prefill_token_threshold=7),
     ),
     Case(
         "block 5, too few blocks: recompute",

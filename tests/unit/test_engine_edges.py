@@ -1,0 +1,195 @@
+"""Robust edges: what is refused and with which sentence, every abort, every limit."""
+
+from __future__ import annotations
+
+import pytest
+
+from engine import Engine, EngineConfig, SamplingParams
+from engine.admission import RequestRefusedError
+from engine.config import ConfigError
+from engine.events import AdmissionDeferred, BlockFreed, RequestFinished, RequestRefused
+from tests.helpers.hash_model import VOCAB_SIZE, greedy_continuation, hash_engine
+
+SMALL = EngineConfig(block_size=4, num_blocks=8, max_num_seqs=4, max_num_batched_tokens=16, max_model_len=32)
+
+
+def finish(engine: Engine) -> None:
+    while engine.has_unfinished_requests():
+        engine.step()
+        engine.check_invariants()
+
+
+@pytest.mark.parametrize(
+    ("prompt", "params", "sentence"),
+    [
+        ([VOCAB_SIZE], SamplingParams(), "Token id 64 is outside the vocabulary of 0 to 63."),
+        ([-1], SamplingParams(), "Token id -1 is outside the vocabulary of 0 to 63."),
+        ([1] * 32, SamplingParams(), "The prompt has 32 tokens; with max_model_len 32 it may have at most 31."),
+        ([1], SamplingParams(n=5), "n is 5; max_num_seqs allows 4 sequences at once."),
+        ([1], SamplingParams(beam_width=5), "beam_width is 5; max_num_seqs allows 4 sequences at once."),
+        (
+            [1] * 20,
+            SamplingParams(n=4, max_tokens=12),
+            "It may need 17 blocks of 4; the pool has 8. Ask for fewer tokens or samples, or make the pool larger.",
+        ),
+    ],
+)
+def test_a_request_that_cannot_run_is_refused_with_its_limit(prompt, params, sentence):
+    engine = hash_engine(SMALL)
+    engine.add_request([1, 2, 3], SamplingParams(max_tokens=3), "good")
+    with pytest.raises(RequestRefusedError) as refusal:
+        engine.add_request(prompt, params, "bad")
+    assert str(refusal.value) == sentence
+    assert [e.reason for e in engine.trace if isinstance(e, RequestRefused)] == [sentence]
+    finish(engine)
+    assert list(engine.output("good").outputs[0].token_ids) == greedy_continuation([1, 2, 3], 3)
+
+
+def test_a_taken_id_is_refused_and_its_owner_untouched():
+    engine = hash_engine(SMALL)
+    engine.add_request([1, 2, 3], SamplingParams(max_tokens=3), "A")
+    engine.step()
+    with pytest.raises(RequestRefusedError, match="Request id 'A' is taken; choose another"):
+        engine.add_request([4], request_id="A")
+    assert engine.snapshot().requests["A"].status == "running"
+    finish(engine)
+    assert list(engine.output("A").outputs[0].token_ids) == greedy_continuation([1, 2, 3], 3)
+
+
+@pytest.mark.parametrize("request_id", ["", "a#1", "x" * 65])
+def test_ids_that_would_confuse_are_refused(request_id):
+    with pytest.raises(RequestRefusedError, match="A request id has 1 to 64 characters and no '#'"):
+        hash_engine(SMALL).add_request([1], request_id=request_id)
+
+
+def test_ids_are_letters_and_skip_the_refused():
+    engine = hash_engine(SMALL)
+    outputs = engine.generate([[1], [], [2]], SamplingParams(max_tokens=1))
+    assert [o.request_id for o in outputs] == ["A", "B", "C"]
+    assert outputs[1].error == "The prompt is empty: at least 1 token is needed."
+
+
+@pytest.mark.parametrize("state", ["waiting", "running", "prefilling", "preempted", "swapped", "finished"])
+def test_abort_gives_every_block_back_in_every_state(state):
+    config = EngineConfig(
+        block_size=2,
+        num_blocks=8,
+        max_num_batched_tokens=8,
+        long_prefill_token_threshold=3,
+        preemption_mode="swap" if state == "swapped" else "recompute",
+        num_cpu_blocks=8 if state == "swapped" else 0,
+    )
+    engine = hash_engine(config)
+    engine.add_request([1, 2, 3, 4, 5], SamplingParams(max_tokens=1 if state == "finished" else 4, n=1), "A")
+    steps = {"waiting": 0, "prefilling": 1}.get(state, 2)
+    for _ in range(steps):
+        engine.step()
+    if state in ("preempted", "swapped"):
+        engine.preempt_request("A")
+    status = engine.snapshot().requests["A"].status
+    assert status == ("running" if state == "prefilling" else state)
+    engine.abort_request("A")
+    engine.abort_request("A")
+    engine.abort_request("nobody")
+    engine.check_invariants()
+    assert engine.kv.pool.num_free_blocks == 8
+    assert engine.kv.swap_space.num_free_blocks == config.num_cpu_blocks
+    assert not engine.has_unfinished_requests()
+    reasons = [e.reason for e in engine.trace if isinstance(e, RequestFinished)]
+    assert reasons == ["length" if state == "finished" else "abort"]
+
+
+def test_aborting_one_of_two_sharers_leaves_the_other_whole():
+    engine = hash_engine(EngineConfig(block_size=4, num_blocks=16))
+    engine.add_request([1, 2, 3, 4, 5, 6], SamplingParams(max_tokens=8), "A")
+    for _ in range(3):
+        engine.step()
+    twin = engine.fork_request("A")
+    engine.abort_request("A")
+    finish(engine)
+    assert list(engine.output(twin).outputs[0].token_ids) == greedy_continuation([1, 2, 3, 4, 5, 6], 8)
+
+
+@pytest.mark.parametrize(("prompt_length", "num_steps"), [(4, 1), (3, 2)])
+def test_a_stop_at_a_block_boundary_takes_no_block_more(prompt_length, num_steps):
+    """The last token's keys and values are never written: 4 written tokens are 1 block of 4."""
+    engine = hash_engine(SMALL)
+    engine.add_request([1] * prompt_length, SamplingParams(max_tokens=num_steps), "A")
+    finish(engine)
+    assert [e.block_id for e in engine.trace if isinstance(e, BlockFreed)] == [0]
+    assert engine.trace.num_steps == num_steps
+
+
+def test_a_pool_of_one_block_serves_requests_one_after_another():
+    engine = hash_engine(EngineConfig(block_size=4, num_blocks=1))
+    outputs = engine.generate([[1, 2], [3, 4]], SamplingParams(max_tokens=3))
+    assert [list(o.outputs[0].token_ids) for o in outputs] == [
+        greedy_continuation([1, 2], 3),
+        greedy_continuation([3, 4], 3),
+    ]
+    deferred = [e.reason for e in engine.trace if isinstance(e, AdmissionDeferred)]
+    assert deferred == ["it needs 1 free block, 0 free."]
+
+
+@pytest.mark.parametrize("params", [SamplingParams(max_tokens=0, n=2), SamplingParams(max_tokens=0, beam_width=2)])
+def test_max_tokens_zero_computes_and_caches_the_prompt_and_generates_nothing(params):
+    engine = hash_engine(SMALL)
+    output = engine.generate([[1, 2, 3, 4, 5]], params)[0]
+    assert (output.outputs[0].token_ids, output.outputs[0].finish_reason) == ((), "length")
+    state = engine.snapshot()
+    assert [block.block_id for block in state.blocks if block.status == "cached"] == [0]
+    assert state.counters.num_scheduled_tokens == 5
+
+
+@pytest.mark.parametrize(
+    ("settings", "sentence"),
+    [
+        ({"block_size": 0}, "block_size must be a whole number from 1 to 256; it is 0."),
+        ({"block_size": 257}, "block_size must be a whole number from 1 to 256; it is 257."),
+        ({"num_blocks": 0}, "num_blocks must be a whole number of at least 1; it is 0."),
+        ({"num_blocks": 4, "num_cpu_blocks": 5}, "num_cpu_blocks must be a whole number from 0 to 4; it is 5."),
+        (
+            {"max_num_seqs": 9, "max_num_batched_tokens": 8},
+            "max_num_batched_tokens (8) must be at least max_num_seqs (9): every running sequence needs one token "
+            "a step.",
+        ),
+        (
+            {"preemption_mode": "swap"},
+            "preemption_mode 'swap' needs num_cpu_blocks of at least 1: blocks must go somewhere.",
+        ),
+        (
+            {"attention_backend": "cuda"},
+            "attention_backend must be one of auto, triton, cpu, reference; it is 'cuda'.",
+        ),
+    ],
+)
+def test_settings_that_cannot_work_say_why(settings, sentence):
+    with pytest.raises(ConfigError) as error:
+        EngineConfig(**settings)
+    assert str(error.value) == sentence
+
+
+def test_nobody_new_is_admitted_while_a_swapped_request_is_unfinished():
+    """Paper section 4.5."""
+    engine = hash_engine(EngineConfig(block_size=2, num_blocks=8, preemption_mode="swap", num_cpu_blocks=8))
+    engine.add_request([1, 2, 3], SamplingParams(max_tokens=6), "A")
+    engine.step()
+    engine.preempt_request("A")
+    engine.add_request([4, 5], SamplingParams(max_tokens=2), "B")
+    engine.step()
+    state = engine.snapshot()
+    assert (state.requests["A"].status, state.requests["B"].status) == ("running", "waiting")
+    assert state.requests["B"].reason == "swapped requests finish first (A)."
+    finish(engine)
+    assert list(engine.output("B").outputs[0].token_ids) == greedy_continuation([4, 5], 2)
+
+
+def test_the_latest_arrival_is_preempted_first_and_comes_back():
+    engine = hash_engine(EngineConfig(block_size=2, num_blocks=6, enable_prefix_caching=False))
+    for name in ("A", "B", "C"):
+        engine.add_request([1, 2, 3], SamplingParams(max_tokens=4), name)
+    finish(engine)
+    preempted = [e.request_id for e in engine.trace if type(e).__name__ == "RequestPreempted"]
+    assert preempted == ["C"]
+    for name in ("A", "B", "C"):
+        assert list(engine.output(name).outputs[0].token_ids) == greedy_continuation([1, 2, 3], 4)

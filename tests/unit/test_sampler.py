@@ -1,0 +1,129 @@
+"""Choosing tokens: greedy, temperature, top-k, top-p, seeds; beams."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+
+import pytest
+import torch
+
+from engine.beam import choose_beams, is_search_over
+from engine.sampler import Draw, Sampler, uniform
+from engine.sampling_params import SamplingParams
+from engine.sequence import Sequence, SequenceGroup
+
+LOGITS = torch.log(torch.tensor([[0.1, 0.4, 0.2, 0.3]]))
+
+
+def draw(params: SamplingParams, *, seed: int = 0, index: int = 0, position: int = 0) -> Draw:
+    seq = Sequence("A", index, [0] * position, 0)
+    return Draw(0, SequenceGroup("A", 0, params, seed, [seq]), seq)
+
+
+def pick(params: SamplingParams, **where: int) -> int:
+    return Sampler().sample(LOGITS, [draw(params, **where)])[0].token_id
+
+
+def counts(params: SamplingParams, num_draws: int = 4000) -> Counter[int]:
+    draws = [draw(params, position=p) for p in range(num_draws)]
+    return Counter(choice.token_id for choice in Sampler().sample(LOGITS, draws))
+
+
+def test_greedy_takes_the_most_probable_and_reports_its_logprob():
+    choice = Sampler().sample(LOGITS, [draw(SamplingParams())])[0]
+    assert choice.token_id == 1
+    assert choice.logprob == pytest.approx(math.log(0.4), abs=1e-6)
+
+
+def test_no_draws_need_no_logits():
+    assert Sampler().sample(torch.empty(0, 0), []) == []
+
+
+def test_temperature_one_draws_from_the_distribution():
+    seen = counts(SamplingParams(temperature=1.0))
+    for token_id, probability in enumerate((0.1, 0.4, 0.2, 0.3)):
+        # 4,000 draws: five standard deviations of a binomial count
+        assert abs(seen[token_id] - 4000 * probability) < 5 * math.sqrt(4000 * probability * (1 - probability))
+
+
+def test_a_low_temperature_sharpens():
+    assert counts(SamplingParams(temperature=0.05)).most_common(1)[0][0] == 1
+    assert counts(SamplingParams(temperature=0.05))[1] > counts(SamplingParams(temperature=1.0))[1]
+
+
+@pytest.mark.parametrize(("top_k", "kept"), [(1, {1}), (2, {1, 3}), (3, {1, 2, 3}), (9, {0, 1, 2, 3})])
+def test_top_k_keeps_the_most_probable(top_k, kept):
+    assert set(counts(SamplingParams(temperature=1.0, top_k=top_k))) == kept
+
+
+@pytest.mark.parametrize(("top_p", "kept"), [(0.3, {1}), (0.6, {1, 3}), (0.85, {1, 2, 3}), (1.0, {0, 1, 2, 3})])
+def test_top_p_keeps_the_fewest_that_reach_it(top_p, kept):
+    assert set(counts(SamplingParams(temperature=1.0, top_p=top_p))) == kept
+
+
+def test_random_numbers_belong_to_seed_sample_and_position():
+    assert uniform(7, 0, 3) == uniform(7, 0, 3)
+    numbers = {uniform(seed, index, position) for seed in range(3) for index in range(3) for position in range(3)}
+    assert len(numbers) == 27
+    assert all(0 <= number < 1 for number in numbers)
+
+
+def test_a_draw_does_not_depend_on_its_batch_mates():
+    params = SamplingParams(temperature=1.0)
+    alone = [pick(params, seed=5, position=p) for p in range(20)]
+    together = Sampler().sample(LOGITS, [draw(params, seed=5, position=p) for p in range(20)])
+    assert [choice.token_id for choice in together] == alone
+    assert len(set(alone)) > 1
+
+
+@pytest.mark.parametrize(
+    ("values", "sentence"),
+    [
+        ({"temperature": -1.0}, "temperature must be a number of at least 0; it is -1.0."),
+        ({"temperature": math.nan}, "temperature must be a number of at least 0; it is nan."),
+        ({"top_p": 0.0}, "top_p must be above 0 and at most 1; it is 0.0."),
+        ({"n": 0}, "n must be a whole number of at least 1; it is 0."),
+        ({"max_tokens": -1}, "max_tokens must be a whole number of at least 0; it is -1."),
+        ({"n": 3, "beam_width": 2}, "n (3) cannot be larger than beam_width (2)."),
+        ({"stop": ("",)}, "stop must be a tuple of texts, none of them empty."),
+    ],
+)
+def test_params_that_cannot_work_say_why(values, sentence):
+    with pytest.raises(ValueError) as error:  # noqa: PT011 - the sentence is compared whole
+        SamplingParams(**values)
+    assert str(error.value) == sentence
+
+
+def test_beams_compete_together_and_one_may_have_two_heirs():
+    logits = torch.log(torch.tensor([[0.5, 0.3, 0.1, 0.1], [0.4, 0.3, 0.2, 0.1]]))
+    choice = choose_beams(logits, [0.0, math.log(0.25)], beam_width=2, end_token_ids=(), is_last_token=False)
+    assert [(c.beam, c.token_id) for c in choice.survivors] == [(0, 0), (0, 1)]
+    assert [c.logprob for c in choice.survivors] == pytest.approx([math.log(0.5), math.log(0.3)], abs=1e-6)
+    assert choice.ended == []
+
+
+def test_an_end_token_among_the_best_becomes_a_hypothesis_and_the_next_best_lives():
+    logits = torch.log(torch.tensor([[0.5, 0.3, 0.15, 0.05]]))
+    choice = choose_beams(logits, [0.0], beam_width=2, end_token_ids=(1,), is_last_token=False)
+    assert [c.token_id for c in choice.ended] == [1]
+    assert [c.token_id for c in choice.survivors] == [0, 2]
+
+
+def test_an_end_token_behind_the_best_is_no_hypothesis():
+    logits = torch.log(torch.tensor([[0.5, 0.3, 0.15, 0.05]]))
+    choice = choose_beams(logits, [0.0], beam_width=2, end_token_ids=(2,), is_last_token=False)
+    assert choice.ended == []
+    assert [c.token_id for c in choice.survivors] == [0, 1]
+
+
+def test_the_last_token_ends_every_candidate():
+    logits = torch.log(torch.tensor([[0.5, 0.3, 0.15, 0.05]]))
+    choice = choose_beams(logits, [0.0], beam_width=2, end_token_ids=(), is_last_token=True)
+    assert ([c.token_id for c in choice.ended], choice.survivors) == ([0, 1], [])
+
+
+def test_the_search_is_over_when_no_live_beam_can_improve():
+    assert not is_search_over([-1.0], best_live_logprob=-100.0, num_output_tokens=2, beam_width=2)
+    assert is_search_over([-1.0, -2.0], best_live_logprob=-4.0, num_output_tokens=2, beam_width=2)
+    assert not is_search_over([-1.0, -2.0], best_live_logprob=-3.9, num_output_tokens=2, beam_width=2)
