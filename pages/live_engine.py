@@ -16,6 +16,7 @@ from views.tab import this_tab
 
 tab = this_tab()
 st.title("Live engine")
+what_runs = st.container()
 prompt_side, settings_side = st.columns([3, 2], gap="medium")
 with prompt_side:
     draw_prompt()
@@ -25,11 +26,12 @@ url_values.draw_notes()
 
 model = wait_for_model(chosen_model())
 session = live_session(tab, model)
-moment = session.moment()
-draw_buttons(tab, session, moment)
-if waits_for_reset(session, model.weights.name):
-    st.html(notice("The new engine settings apply after Reset, which drops the requests there are."))
+moment = session.moment
+what_runs.html(backend_banner(session.engine.trace.info))
+with prompt_side:
+    draw_buttons(tab, session, moment)
 with settings_side:
     chosen = draw_request_choice(moment)
+if waits_for_reset(session, model.weights.name):
+    st.html(notice("The new engine settings apply after Reset, which drops the requests there are."))
 draw_picture(session, chosen, moment.is_running)
-st.html(backend_banner(session.engine.trace.info))

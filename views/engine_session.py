@@ -1,7 +1,7 @@
 """One browser tab's engine: its own pool and requests, stepped by clicks or by a thread, never by both at once.
 
-No Streamlit here. Every touch of the engine is under one lock, held for one step at most, so a page waits no longer
-than that. The thread that runs holds the session weakly: a forgotten session is freed, and its thread ends.
+No Streamlit here. Whoever changes the engine holds the lock; whoever looks takes the last published moment and never
+waits for a step. The thread that runs holds the session weakly: a forgotten session is freed, and its thread ends.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import threading
 import weakref
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from engine.config import EngineConfig
@@ -53,26 +53,29 @@ class Moment:
     prompts: dict[str, str]
     texts: dict[str, str]
     has_unfinished: bool
-    is_running: bool
-    problem: str
+    is_running: bool = False
+    problem: str = ""
 
 
 @dataclass(eq=False)
 class EngineSession:
     engine: SteppedEngine
-    problem: str = ""
     is_closed: bool = False
-    _prompts: dict[str, str] = field(default_factory=dict)
-    _texts: dict[str, str] = field(default_factory=dict)
-    _lock: threading.RLock = field(default_factory=threading.RLock)
+    frames: FrameStream = field(init=False)
+    """What the memory map plays. It only grows, and may be read from any thread."""
+    _published: Moment = field(init=False)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
     _stop: threading.Event = field(default_factory=threading.Event)
     _thread: threading.Thread | None = None
-    frames: FrameStream = field(init=False)
-    """What the memory map plays. It grows with every step, and may be read from any thread."""
 
     def __post_init__(self) -> None:
         self.frames = FrameStream(self.engine.trace, title="Memory of this tab's engine")
-        self.frames.update()
+        self._publish(Moment(0, CacheState(), {}, {}, has_unfinished=False))
+
+    @property
+    def moment(self) -> Moment:
+        """A picture of now, which later steps don't change."""
+        return replace(self._published, is_running=self.is_running)
 
     @property
     def is_running(self) -> bool:
@@ -82,7 +85,7 @@ class EngineSession:
     @property
     def is_unused(self) -> bool:
         """Whether no request was ever added."""
-        return not self._prompts
+        return not self._published.prompts
 
     def add(self, prompt: str, params: SamplingParams, *, as_chat: bool) -> str:
         """Queue a prompt and return the request's id; `as_chat` wraps it in the model's chat template.
@@ -90,12 +93,13 @@ class EngineSession:
         Raises ValueError with a plain sentence when it is refused.
         """
         with self._lock:
+            now = self._published
             try:
                 request_id = self.engine.add_request(self._chat(prompt) if as_chat else prompt, params)
+                now = replace(now, prompts={**now.prompts, request_id: prompt})
+                return request_id
             finally:
-                self.frames.update()  # a refusal is an event too
-            self._prompts[request_id] = prompt
-            return request_id
+                self._publish(now)  # a refusal is an event too
 
     def step(self, expected_step: int) -> bool:
         """One step, if the engine still stands at `expected_step`: a click made on an older picture does nothing."""
@@ -118,55 +122,55 @@ class EngineSession:
         self._stop.set()
 
     def close(self) -> None:
-        """Stop, wait for the step under way, and let go of the pool."""
+        """Stop and wait for the step under way."""
         self.stop()
+        self.is_closed = True
         if self._thread is not None:
             self._thread.join(STOP_SECONDS)
-        self.is_closed = True
 
-    def moment(self) -> Moment:
-        """A picture of now, which later steps don't change."""
+    def advance(self, stop: threading.Event) -> bool:
+        """One step of a run, unless it was told to stop. Whether a step was made."""
         with self._lock:
-            trace = self.engine.trace
-            return Moment(
-                step=trace.num_steps,
-                state=self.engine.snapshot(),
-                prompts=dict(self._prompts),
-                texts=dict(self._texts),
-                has_unfinished=self.engine.has_unfinished_requests(),
-                is_running=self.is_running,
-                problem=self.problem,
-            )
+            return not stop.is_set() and self._advance()
+
+    def _advance(self) -> bool:
+        """One step if there is work and nothing went wrong before; the caller holds the lock."""
+        if self.is_closed or self._published.problem or not self.engine.has_unfinished_requests():
+            return False
+        try:
+            outputs = self.engine.step()
+        except Exception:
+            number = self.engine.trace.step
+            logging.getLogger(__name__).exception("step %d failed", number)
+            problem = f"Step {number} failed, so this engine has stopped. Press Reset to start a new one."
+            self._published = replace(self._published, problem=problem)
+            return False
+        news = {sequence.seq_id: sequence.text for output in outputs for sequence in output.outputs}
+        self._publish(replace(self._published, texts={**self._published.texts, **news}))
+        return True
+
+    def _publish(self, now: Moment) -> None:
+        """Let everybody see `now` with the engine's own state in it."""
+        self.frames.update()
+        self._published = replace(
+            now,
+            step=self.engine.trace.num_steps,
+            state=self.engine.snapshot(),
+            has_unfinished=self.engine.has_unfinished_requests(),
+        )
 
     def _chat(self, prompt: str) -> list[int]:
         tokenizer = self.engine.tokenizer
         chat = tokenizer.render_chat([{"role": "user", "content": prompt}])
         return tokenizer.encode(chat, add_special_tokens=False)
 
-    def _advance(self) -> bool:
-        """One step if there is work and nothing went wrong before. Whether a step was made."""
-        with self._lock:
-            if self.is_closed or self.problem or not self.engine.has_unfinished_requests():
-                return False
-            try:
-                outputs = self.engine.step()
-            except Exception:
-                number = self.engine.trace.num_steps
-                logging.getLogger(__name__).exception("step %d failed", number)
-                self.problem = f"Step {number} failed, so this engine has stopped. Press Reset to start a new one."
-                return False
-            self.frames.update()
-            for output in outputs:
-                self._texts.update({sequence.seq_id: sequence.text for sequence in output.outputs})
-            return True
-
 
 def _keep_stepping(session: weakref.ref[EngineSession], stop: threading.Event, seconds: float) -> None:
-    while not stop.is_set() and _advance_if_alive(session):
+    while _advance_if_alive(session, stop):
         stop.wait(seconds)
 
 
-def _advance_if_alive(session: weakref.ref[EngineSession]) -> bool:
+def _advance_if_alive(session: weakref.ref[EngineSession], stop: threading.Event) -> bool:
     """In a function of its own, so that no strong reference outlives the step."""
     alive = session()
-    return alive is not None and alive._advance()
+    return alive is not None and alive.advance(stop)

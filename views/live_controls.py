@@ -19,7 +19,7 @@ def draw_prompt() -> None:
     st.pills("Examples", list(settings.EXAMPLES), key="example", on_change=_take_example)
     url_values.text("prompt", "The prompt", settings.LONGEST_PROMPT)
     st.text_area(
-        "Prompt", settings.EXAMPLES["A fact"], key="prompt", height=92, max_chars=settings.LONGEST_PROMPT,
+        "Prompt", settings.EXAMPLES["A fact"], key="prompt", height=68, max_chars=settings.LONGEST_PROMPT,
         bind="query-params",
     )
 
@@ -47,14 +47,14 @@ def draw_buttons(tab: Tab, session: EngineSession, moment: Moment) -> None:
     """Add request, Step, Run, Stop, Reset."""
     can_step = moment.has_unfinished and not moment.is_running and not moment.problem
     with st.container(horizontal=True, key="buttons"):
-        st.button("Add request", key="add", icon=":material/add:", on_click=_add, args=(session,))
+        st.button("Add request", key="add", on_click=_add, args=(session,))
         st.button(
-            "Step", key="step", icon=":material/skip_next:", disabled=not can_step, on_click=_step,
+            "Step", key="step", disabled=not can_step, on_click=_step,
             args=(session, moment.step),
         )
-        st.button("Run", key="run", icon=":material/play_arrow:", disabled=not can_step, on_click=_run, args=(session,))
-        st.button("Stop", key="stop", icon=":material/stop:", disabled=not moment.is_running, on_click=session.stop)
-        st.button("Reset", key="reset", icon=":material/restart_alt:", on_click=_reset, args=(tab,))
+        st.button("Run", key="run", disabled=not can_step, on_click=_run, args=(session,))
+        st.button("Stop", key="stop", disabled=not moment.is_running, on_click=session.stop)
+        st.button("Reset", key="reset", on_click=_reset, args=(tab,))
     if _REFUSAL in st.session_state:
         st.html(notice(st.session_state[_REFUSAL], "problem"))
 

@@ -30,7 +30,7 @@ def draw_picture(session: EngineSession, request_id: str | None, was_running: bo
 
 
 def _draw_words(session: EngineSession, was_running: bool) -> None:
-    moment = session.moment()
+    moment = session.moment
     if was_running and not moment.is_running:
         st.rerun()  # the buttons outside must learn that the run is over
     st.html(usage_figures(moment.step, usage_of(moment.state)))
@@ -40,4 +40,4 @@ def _draw_words(session: EngineSession, was_running: bool) -> None:
 
 
 def _draw_tables(session: EngineSession, request_id: str) -> None:
-    st.html(request_tables(session.moment().state, request_id))
+    st.html(request_tables(session.moment.state, request_id))
