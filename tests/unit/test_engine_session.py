@@ -1,0 +1,159 @@
+"""One tab's engine: clicks carry their step, a run stops at once, a fault is a sentence, a forgotten session is freed."""
+
+from __future__ import annotations
+
+import gc
+import threading
+import time
+import weakref
+from collections.abc import Callable
+
+import pytest
+
+from engine import Engine, EngineConfig, SamplingParams
+from engine.loading import load_parts
+from engine.usage import usage_of
+from engine.weights import LoadedModel, load_model
+from views.engine_session import EngineSession
+from views.open_sessions import OpenSessions
+
+ENDLESS = SamplingParams(max_tokens=400, ignore_eos=True)
+SECONDS = 10.0
+
+
+@pytest.fixture(scope="module")
+def tiny() -> LoadedModel:
+    return load_model("tiny-random")
+
+
+@pytest.fixture
+def session(tiny: LoadedModel) -> EngineSession:
+    config = EngineConfig(model="tiny-random", block_size=4, num_blocks=120, max_model_len=480)
+    return EngineSession(Engine(config, load_parts(config, tiny)))
+
+
+def until(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + SECONDS
+    while not condition():
+        assert time.monotonic() < deadline, "it did not come to pass"
+        time.sleep(0.005)
+
+
+def test_a_click_on_an_older_picture_does_nothing(session: EngineSession) -> None:
+    session.add("abc", ENDLESS, as_chat=False)
+    assert session.step(expected_step=0)
+    assert not session.step(expected_step=0)
+    assert session.moment.step == 1
+    assert session.step(expected_step=1)
+
+
+def test_a_moment_is_not_changed_by_later_steps(session: EngineSession) -> None:
+    session.add("abc", ENDLESS, as_chat=False)
+    session.step(0)
+    before = session.moment
+    session.step(1)
+    assert (before.step, before.state.sequences["A"].num_tokens) == (1, 4)
+    assert session.moment.state.sequences["A"].num_tokens == 5
+
+
+def test_prompts_and_texts_are_kept_by_request_and_sequence(session: EngineSession) -> None:
+    session.add("first", SamplingParams(max_tokens=3, n=2, temperature=1.0, ignore_eos=True), as_chat=False)
+    session.add("second", ENDLESS, as_chat=False)
+    session.step(0)
+    assert session.moment.prompts == {"A": "first", "B": "second"}
+    assert set(session.moment.texts) == {"A", "A#1", "B"}
+
+
+def test_a_run_goes_to_the_end_and_gives_the_blocks_back(session: EngineSession) -> None:
+    session.add("abc", SamplingParams(max_tokens=9, ignore_eos=True), as_chat=False)
+    session.run(0.0)
+    until(lambda: not session.is_running)
+    assert session.moment.step == 9
+    assert not session.moment.has_unfinished
+    assert usage_of(session.moment.state).num_used_blocks == 0
+
+
+def test_stop_returns_at_once_and_no_step_follows_but_the_one_under_way(session: EngineSession) -> None:
+    session.add("abc", ENDLESS, as_chat=False)
+    session.run(0.0)
+    until(lambda: session.moment.step >= 3)
+    started = time.monotonic()
+    session.stop()
+    assert time.monotonic() - started < 0.05
+    assert not session.is_running
+    stopped_at = session.moment.step
+    time.sleep(0.3)
+    assert stopped_at <= session.moment.step <= stopped_at + 1
+    assert session.step(session.moment.step), "it can be stepped by hand again"
+
+
+def test_looking_does_not_wait_for_a_step(session: EngineSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    gate = threading.Event()
+    session.add("abc", ENDLESS, as_chat=False)
+    monkeypatch.setattr(session.engine, "step", lambda: gate.wait(SECONDS) and [])
+    stepper = threading.Thread(target=session.step, args=(0,))
+    stepper.start()
+    started = time.monotonic()
+    assert session.moment.step == 0
+    assert time.monotonic() - started < 0.1
+    gate.set()
+    stepper.join()
+
+
+def test_a_refusal_is_a_sentence_and_stands_in_the_trace(session: EngineSession) -> None:
+    with pytest.raises(ValueError, match="The prompt is empty: at least 1 token is needed"):
+        session.add("", ENDLESS, as_chat=False)
+    assert session.moment.state.requests["A"].status == "refused"
+    assert session.is_unused
+
+
+def test_a_chat_is_refused_by_a_model_without_a_template(session: EngineSession) -> None:
+    with pytest.raises(ValueError, match="no chat template"):
+        session.add("hello", ENDLESS, as_chat=True)
+
+
+def test_a_step_that_fails_stops_the_engine_with_a_sentence(
+    session: EngineSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session.add("abc", ENDLESS, as_chat=False)
+    session.step(0)
+
+    def fail() -> None:
+        raise RuntimeError("boom")
+
+    monkeypatch.setattr(session.engine, "step", fail)
+    session.run(0.0)
+    until(lambda: not session.is_running)
+    assert session.moment.problem.endswith("failed, so this engine has stopped. Press Reset to start a new one.")
+    assert not session.step(session.moment.step)
+
+
+def test_a_forgotten_session_is_freed_while_it_runs(tiny: LoadedModel) -> None:
+    config = EngineConfig(model="tiny-random", block_size=4, num_blocks=120, max_model_len=480)
+    session = EngineSession(Engine(config, load_parts(config, tiny)))
+    session.add("abc", ENDLESS, as_chat=False)
+    session.run(0.02)
+    until(lambda: session.moment.step >= 1)
+    pool, thread = weakref.ref(session.engine), session._thread
+    assert thread is not None
+    del session
+    thread.join(SECONDS)
+    gc.collect()
+    assert not thread.is_alive()
+    assert pool() is None
+
+
+def test_all_open_sessions_are_closed_together(tiny: LoadedModel) -> None:
+    sessions = OpenSessions()
+    config = EngineConfig(model="tiny-random", block_size=4, num_blocks=120, max_model_len=480)
+    kept = [EngineSession(Engine(config, load_parts(config, tiny))) for _ in range(3)]
+    for session in kept:
+        sessions.add(session)
+        session.add("abc", ENDLESS, as_chat=False)
+        session.run(0.0)
+    assert len(sessions) == 3
+    assert sessions.find(kept[1].frames.trace_id) is kept[1]
+    sessions.close_all()
+    assert len(sessions) == 0
+    assert sessions.find(kept[1].frames.trace_id) is None
+    assert not any(session.is_running for session in kept)
