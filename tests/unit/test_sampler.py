@@ -90,7 +90,7 @@ def test_a_draw_does_not_depend_on_its_batch_mates():
     ],
 )
 def test_params_that_cannot_work_say_why(values, sentence):
-    with pytest.raises(ValueError) as error:  # noqa: PT011 - the sentence is compared whole
+    with pytest.raises(ValueError) as error:
         SamplingParams(**values)
     assert str(error.value) == sentence
 
