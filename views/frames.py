@@ -63,11 +63,12 @@ def frames_payload(
     writer = _FrameWriter(label or _step_label)
     for step in range(first):
         writer.fold(trace.events_of(step))
-    frames = [
-        writer.frame(step, group)
-        for step in range(first, last + 1)
-        for group in _GROUPINGS[granularity](trace.events_of(step))
-    ]
+    frames = []
+    for step in range(first, last + 1):
+        groups = list(_GROUPINGS[granularity](trace.events_of(step)))
+        for number, group in enumerate(groups, 1):
+            part = f" · {number}/{len(groups)}" if len(groups) > 1 else ""
+            frames.append(writer.frame(step, group, part))
     return _payload(frames, title, trace_id)
 
 
@@ -137,11 +138,12 @@ class _FrameWriter:
         for event in events:
             self._state.apply(event)
 
-    def frame(self, step: int, events: Sequence[ev.Event]) -> Frame:
+    def frame(self, step: int, events: Sequence[ev.Event], part: str = "") -> Frame:
+        """`part` ("· 2/5") follows the label when a step has several frames."""
         self.fold(events)
         parents = {e.seq_id: e.parent_seq_id for e in events if isinstance(e, ev.SequenceForked)}
         frame = self._encoder.encode(self._state, touched_by(events, self._state), parents)
-        return _named(frame, step, self._label(step), sentences(events), events)
+        return _named(frame, step, self._label(step) + part, sentences(events), events)
 
 
 def _named(frame: Frame, step: int, label: str, say: Sequence[str], events: Iterable[ev.Event]) -> Frame:

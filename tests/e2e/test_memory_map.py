@@ -229,12 +229,33 @@ def test_a_row_and_a_block_light_the_others_by_keyboard_alone(page: Page, maps: 
     expect(page.get_by_text("block=1 slot=None seq_id=A logical=1")).to_be_visible()
 
 
-def test_only_one_block_is_in_the_tab_order(page: Page, maps: AppServer) -> None:
+def test_tab_visits_each_part_once_and_arrows_move_inside(page: Page, maps: AppServer) -> None:
     the_map = open_map(page, maps, "scene=fox&position=7")
-    expect(the_map.locator(".blk[tabindex='0']")).to_have_count(1)
-    the_map.locator(".blk[data-block='0']").focus()
+    the_map.get_by_role("button", name="Show sequence A").focus()
+    for part in (".tok[data-pos='0']", ".row[data-logical='0']", ".blk[data-block='0']"):
+        page.keyboard.press("Tab")
+        expect(the_map.locator(part)).to_be_focused()
     page.keyboard.press("ArrowRight")
-    expect(the_map.locator(".blk[tabindex='0']")).to_have_attribute("data-block", "1")
+    expect(the_map.locator(".blk[data-block='1']")).to_be_focused()
+    page.keyboard.press("Shift+Tab")
+    page.keyboard.press("Tab")
+    expect(the_map.locator(".blk[data-block='1']")).to_be_focused()
+
+
+def test_a_token_is_followed_by_keyboard_and_let_go_by_escape(page: Page, maps: AppServer) -> None:
+    the_map = open_map(page, maps, "scene=fox&position=7")
+    the_map.locator(".tok[data-pos='0']").focus()
+    for _ in range(9):
+        page.keyboard.press("ArrowRight")
+    expect(lit(the_map, ".slot")).to_have_count(0)  # token 9 is known, its keys and values are not written
+    expect(the_map.locator(".readout")).to_contain_text("keys and values not written yet")
+    page.keyboard.press("ArrowLeft")
+    expect(lit(the_map, ".slot")).to_have_attribute("data-block", "8")
+    page.keyboard.press("Enter")
+    expect(page.get_by_text("kind=token")).to_be_visible()
+    page.keyboard.press("Escape")
+    the_map.locator("input.range").focus()
+    expect(the_map.locator(".lit")).to_have_count(0)
 
 
 def test_a_shared_block_lights_in_both_tables(page: Page, maps: AppServer) -> None:

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from engine.config import EngineConfig
-from engine.events import PoolCreated
+from engine.events import AllBlocksCleared, PoolCreated
 from engine.sampling_params import SamplingParams
 from engine.scripted import scripted_engine
 from engine.state import CacheState
@@ -59,6 +59,7 @@ def test_event_frames_of_a_copy_on_write_tell_it_beat_by_beat() -> None:
     assert copy["changes"] == [{"kind": "copied", "src": 1, "block": 2, "seq_id": "A"}]
     assert copy["say"][-1].startswith("A is about to write into shared block 1, so it copies 2 slots to block 2.")
     assert [block["id"] for block in copy["blocks"]] == [1, 2]
+    assert copy["label"] == "Step 2 · 1/4"
 
 
 def test_only_what_changed_is_sent() -> None:
@@ -112,10 +113,10 @@ def test_scenes_need_not_follow_from_each_other() -> None:
 def test_an_idle_step_is_a_frame_that_says_so() -> None:
     trace = Trace()
     trace.append(PoolCreated(0, 2, 4, 0, (0, 1)))
-    trace.append(PoolCreated(3, 2, 4, 0, (1, 0)))
+    trace.append(AllBlocksCleared(3))
     frames = frames_payload(trace)["frames"]
     assert [frame["say"] for frame in frames[1:3]] == [["Nothing changes."], ["Nothing changes."]]
-    assert frames[3]["next_free"] == [1, 0]
+    assert frames[3]["say"] == ["The prefix cache is emptied."]
 
 
 class TestFrameStream:

@@ -81,7 +81,7 @@ function applyPart(s, part) {
 
 class FrameStore {
   constructor() {
-    this.frames = []; // each { step, label, say, changes, parts }
+    this.frames = []; // each { step, label, say, figures, changes, parts }
     this.tokens = []; // [token_id, text]
     this.seqs = []; // { seq_id, request_id, letter, colour }
     this.numMessages = 0;
@@ -107,7 +107,7 @@ class FrameStore {
       this.usesSwap ||= m.cpu_blocks !== undefined;
       this.numMessages += 1;
       if (m.amend && this.frames.length) this.amendLast(m);
-      else this.frames.push({ step: m.step, label: m.label, say: m.say, changes: m.changes ?? [], parts: [m] });
+      else this.frames.push({ step: m.step, label: m.label, say: m.say, figures: m.figures ?? [], changes: m.changes ?? [], parts: [m] });
     }
   }
 

@@ -10,7 +10,12 @@ class BlockGrid {
     this.title = svgEl("text", { class: "heading" }, this.g);
     this.body = svgEl("g", {}, this.g);
     this.cards = [];
+    this.roving = new Roving();
     this.planKey = "";
+  }
+
+  get columns() {
+    return this.plan.cols;
   }
 
   // Place `count` blocks; returns the height used.
@@ -33,7 +38,7 @@ class BlockGrid {
     this.count = count;
     this.body.replaceChildren();
     this.cards = Array.from({ length: count }, (_, id) => this.makeCard(id));
-    this.rove(this.roving ?? 0);
+    this.roving.refresh(this.cards.map((card) => card.g));
   }
 
   makeCard(id) {
@@ -50,10 +55,15 @@ class BlockGrid {
     return card;
   }
 
+  // A small block: how full it is, whose it is, and its id where there is room.
   makeCellParts(card) {
     const { w, h } = card.box;
-    if (w < 15) return;
-    card.letter = svgEl("text", { class: "letter", x: w / 2, y: h / 2 }, card.g);
+    if (w < 12) return;
+    card.fill = svgEl("rect", { class: "fill", x: 1, width: w - 2, rx: Math.min(6, w / 7) }, card.g);
+    if (w >= 15) card.letter = svgEl("text", { class: "letter", x: w / 2, y: h / 2 }, card.g);
+    if (w < 30 * this.map.unit) return;
+    put(card.letter, { y: h * 0.6 });
+    putText(svgEl("text", { class: "cell-id", x: 4, y: h * 0.24 }, card.g), String(card.id));
   }
 
   makeCardParts(card) {
@@ -97,16 +107,22 @@ class BlockGrid {
     const owners = block.owners;
     const lead = owners.find(([seq]) => seq === this.map.seq) ?? owners[0];
     const stale = status === "free" && block.slots.some(Boolean);
-    const pattern = status === "cached" ? "cached" : stale && this.plan.detail !== "text" ? "stale" : null;
+    const pattern = status === "cached" ? "cached" : stale ? "stale" : null;
     put(card.g, {
       class: `blk ${this.plan.detail} ${status}${owners.length > 1 ? " shared" : ""}${card.next ? " next" : ""}`,
       style: lead ? `--o:${this.map.colour(lead[0])}` : null,
       "aria-label": this.describe(card, status),
     });
     put(card.hatch, { display: pattern ? null : "none", fill: pattern && `url(#${this.map.uid}-${pattern})` });
+    if (card.fill) this.paintFill(card, state.layout.block_size);
     if (card.letter) this.paintLetter(card, lead ? this.map.letter(lead[0]) + (owners.length > 1 ? "+" : "") : "");
     if (card.name) this.paintHeader(card, status, lead);
     if (card.slots) this.paintSlots(card, status);
+  }
+
+  paintFill(card, blockSize) {
+    const height = (card.box.h - 2) * (card.live / blockSize);
+    put(card.fill, { y: card.box.h - 1 - height, height, display: height > 0 ? null : "none" });
   }
 
   // The owner's letter as large as the cell allows, and none when that is too small to read.
@@ -179,24 +195,6 @@ class BlockGrid {
     }
     const left = words ? `, ${status === "cached" ? "can still be found by its content" : "old content"}: ${words}` : "";
     return `${where}: ${status}${left}`;
-  }
-
-  // One block is in the tab order; arrows move it.
-  rove(id, focus = false) {
-    if (!this.cards.length) return;
-    const target = this.cards[Math.max(0, Math.min(id, this.cards.length - 1))];
-    const old = this.cards[this.roving];
-    if (old) put(old.g, { tabindex: -1 });
-    this.roving = target.id;
-    put(target.g, { tabindex: 0 });
-    if (focus) target.g.focus();
-  }
-
-  moveFocus(id, key) {
-    const delta = { ArrowLeft: -1, ArrowRight: 1, ArrowUp: -this.plan.cols, ArrowDown: this.plan.cols }[key];
-    if (delta === undefined || id + delta < 0 || id + delta >= this.count) return false;
-    this.rove(id + delta, true);
-    return true;
   }
 
   // In picture coordinates, for threads and moves.

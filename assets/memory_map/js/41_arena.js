@@ -10,7 +10,12 @@ class Arena {
     this.ticks = new Pool(this.body, (p) => ({ g: svgEl("path", { class: "tick" }, p) }));
     this.words = new Pool(this.body, (p) => ({ g: svgEl("text", { class: "piece" }, p) }));
     this.notes = new Pool(this.body, (p) => ({ g: svgEl("text", { class: "note" }, p) }));
-    this.hits = new Pool(this.body, (p) => ({ g: svgEl("rect", { class: "hit" }, p) }));
+    this.hits = new Pool(this.body, (p) => ({ g: svgEl("rect", { class: "hit", role: "button", tabindex: -1 }, p) }));
+    this.roving = new Roving();
+  }
+
+  get columns() {
+    return this.plan.cols;
   }
 
   place(x, y, numSlots, options) {
@@ -134,8 +139,17 @@ class Arena {
     this.hits.use(targets.length).forEach(({ g }, i) => {
       if (i >= targets.length) return;
       const [run] = arenaRuns(this.plan, i, 1);
-      put(g, { x: run.x + 0.5, y: run.y, width: run.w - 1, height: run.h, "data-kind": "arena", "data-off": i, rx: 3 });
+      put(g, { x: run.x + 0.5, y: run.y, width: run.w - 1, height: run.h, "data-kind": "arena", "data-off": i, rx: 3, "aria-label": this.describe(state, i) });
     });
+    this.roving.refresh(this.hits.nodes.slice(0, targets.length).map((node) => node.g));
+  }
+
+  describe(state, slot) {
+    const content = state.arena[slot];
+    const region = state.regions.find((r) => slot >= r.start && slot < r.start + r.num_slots);
+    const word = content ? `: ${this.map.tokenText(content.token)}` : "";
+    if (!region) return `slot ${slot}: free${content ? `, old content${word}` : ""}`;
+    return `slot ${slot}: ${region.request_id}, ${isWritten(state, slot) ? `used${word}` : "reserved, not used"}`;
   }
 
   slotNode(slot) {

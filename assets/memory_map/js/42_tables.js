@@ -16,6 +16,7 @@ class Tables {
       return { g, rect, left: svgEl("text", { class: "left" }, g), arrow: svgEl("text", { class: "arrow" }, g), right: svgEl("text", { class: "right" }, g) };
     });
     this.byKey = new Map();
+    this.roving = new Roving();
   }
 
   // Which sequences to list: all that hold blocks while they fit, else the chosen one.
@@ -77,7 +78,7 @@ class Tables {
     this.heads.use(list.length).forEach((head, i) => {
       if (i >= list.length) return;
       const { seq, x, y } = list[i];
-      const width = paintChip(head.chip, { text: this.map.letter(seq), colour: this.map.colour(seq) }, 18);
+      const width = paintChip(head.chip, { text: this.map.letter(seq), colour: this.map.colour(seq) }, 18 * unit);
       put(head.g, { transform: `translate(${f1(x)} ${f1(y)})`, class: seq === this.map.seq ? "head chosen" : "head" });
       put(head.text, { x: width + 6 * unit, y: 13 * unit });
       putText(head.text, "block table");
@@ -90,9 +91,10 @@ class Tables {
       if (i >= rows.length) return;
       const r = rows[i];
       if (r.note !== undefined) this.paintNote(node, r);
-      else this.paintEntry(node, r, i);
+      else this.paintEntry(node, r);
     });
-    this.numRows = rows.length;
+    const entries = this.rows.nodes.filter((_, i) => i < rows.length && rows[i].note === undefined);
+    this.roving.refresh(entries.map((node) => node.g));
   }
 
   paintNote(node, r) {
@@ -103,11 +105,11 @@ class Tables {
     this.paintRowText(node, r, this.map.ruler.fit(r.note, r.w - 12), "", "");
   }
 
-  paintEntry(node, r, i) {
+  paintEntry(node, r) {
     const physical = r.cpu ? `CPU block ${r.block}` : `physical block ${r.block}`;
     put(node.g, {
       transform: `translate(${f1(r.x)} ${f1(r.y)})`, style: `--o:${this.map.colour(r.seq)}`, class: `row${r.cpu ? " swapped" : ""}`,
-      role: "button", tabindex: this.map.rovingRow === i ? 0 : -1,
+      role: "button",
       "data-kind": r.cpu ? "cpu" : "row", "data-seq": r.seq, "data-logical": r.logical, "data-block": r.block,
       "aria-label": `${this.map.seqName(r.seq)}: logical block ${r.logical} is ${physical}`,
     });
@@ -126,18 +128,6 @@ class Tables {
     putText(node.left, left);
     putText(node.arrow, arrow);
     putText(node.right, right);
-  }
-
-  moveFocus(node, key) {
-    const delta = { ArrowUp: -1, ArrowDown: 1 }[key];
-    const rows = this.rows.nodes.slice(0, this.numRows).filter((r) => r.g.getAttribute("role") === "button");
-    const next = rows[rows.findIndex((r) => r.g === node) + delta];
-    if (delta === undefined || !next) return false;
-    put(node, { tabindex: -1 });
-    put(next.g, { tabindex: 0 });
-    this.map.rovingRow = this.rows.nodes.indexOf(next);
-    next.g.focus();
-    return true;
   }
 }
 

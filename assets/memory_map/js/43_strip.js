@@ -6,7 +6,7 @@ class TokenStrip {
     this.g = svgEl("g", { class: "strip", role: "group" }, parent);
     this.title = svgEl("text", { class: "heading" }, this.g);
     this.cells = new Pool(this.g, (p) => {
-      const g = svgEl("g", { class: "tok", "data-kind": "token" }, p);
+      const g = svgEl("g", { class: "tok", "data-kind": "token", role: "button", tabindex: -1 }, p);
       return { g, rect: svgEl("rect", { rx: 4 }, g), text: svgEl("text", { class: "piece" }, g) };
     });
     this.brackets = new Pool(this.g, (p) => {
@@ -18,6 +18,8 @@ class TokenStrip {
       return { g, line: svgEl("path", {}, g), text: svgEl("text", {}, g) };
     });
     this.byPos = new Map();
+    this.roving = new Roving();
+    this.columns = 1;
   }
 
   place(state, x, y, width) {
@@ -93,6 +95,7 @@ class TokenStrip {
       const prompt = c.pos < s.num_prompt;
       put(node.g, {
         transform: `translate(${f1(c.x)} ${f1(top + c.line * this.lineH + 16 * unit)})`, "data-seq": this.map.seq, "data-pos": c.pos,
+        "aria-label": `token ${c.pos}: ${this.map.tokenText(c.token)}, ${written ? "keys and values written" : "not written yet"}`,
         class: `tok ${written ? "written" : "known"} ${prompt ? "prompt" : "output"}`,
       });
       put(node.rect, { width: c.w, height: 26 * unit });
@@ -100,6 +103,8 @@ class TokenStrip {
       putWord(node.text, this.map.tokenText(c.token), c.w - 6, this.map.ruler);
       this.byPos.set(c.pos, node.g);
     });
+    this.columns = cells.filter((c) => c.line === 0).length;
+    this.roving.refresh(this.cells.nodes.slice(0, cells.length).map((node) => node.g));
   }
 
   // Under the tokens, the logical block each group of block_size belongs to.
@@ -134,8 +139,8 @@ class TokenStrip {
       if (i >= flags.length) return;
       const y = top + flags[i].line * this.lineH;
       put(node.g, { class: `flag ${flags[i].cls}` });
-      put(node.line, { d: `M${f1(flags[i].x)} ${f1(y + 2)}V${f1(y + 45 * this.map.unit)}` });
-      put(node.text, { x: labels[i].x, y: y + 8 * this.map.unit, "text-anchor": labels[i].anchor });
+      put(node.line, { d: `M${f1(flags[i].x)} ${f1(y + 14.5 * this.map.unit)}V${f1(y + 45 * this.map.unit)}` });
+      put(node.text, { x: labels[i].x, y: y + 7 * this.map.unit, "text-anchor": labels[i].anchor });
       putText(node.text, labels[i].text);
     });
   }
@@ -146,7 +151,7 @@ class TokenStrip {
     const fitsRight = flag.x + 4 + w <= x + width;
     const fitsLeft = flag.x - 4 - w >= x;
     const anchor = (side === "start" && fitsRight) || !fitsLeft ? "start" : "end";
-    return { text, anchor, x: flag.x + (anchor === "start" ? 4 : -4) };
+    return { text, anchor, x: flag.x + (anchor === "start" ? -1 : 1) };
   }
 
   pairLabels(kv, end, x, width) {

@@ -3,7 +3,7 @@
 
 const SENTENCES_SHOWN = 4;
 const LANES = [["running", "Running"], ["waiting", "Waiting"], ["preempted", "Preempted"], ["swapped", "Swapped out"], ["refused", "Refused"], ["finished", "Done"]];
-const CHIPS_A_LANE = 12;
+const CHIPS_A_LANE = 24;
 const TABLE_ROWS = 400;
 
 class Caption {
@@ -57,9 +57,9 @@ class Lanes {
   lane({ name, items, reason, status }) {
     const row = htmlEl("div", `lane ${status}`);
     htmlEl("span", "lane-name", row, name);
-    const shown = items.length > CHIPS_A_LANE ? items.slice(-CHIPS_A_LANE) : items;
-    if (shown.length < items.length) htmlEl("span", "more", row, `${items.length - shown.length} earlier`);
+    const shown = status === "finished" ? items.slice(-CHIPS_A_LANE) : items.slice(0, CHIPS_A_LANE);
     for (const item of shown) row.append(item.seq < 0 ? htmlEl("span", "more", null, item.id) : this.chip(item));
+    if (shown.length < items.length) htmlEl("span", "more", row, `and ${items.length - shown.length} more`);
     if (reason) htmlEl("span", "reason", row, reason);
     return row;
   }

@@ -27,8 +27,10 @@ class MemoryMap {
     this.controls = new Controls(this, this.root);
     this.exports = new Exports(this, this.controls.bar);
     this.caption = new Caption(this.root);
+    this.figures = new Figures(this.root);
     this.lanes = new Lanes(this, this.root);
-    this.svg = svgEl("svg", { class: "picture", role: "group", "aria-label": "Memory map" }, this.root);
+    this.stage = htmlEl("div", "stage", this.root); // hears the focus: an SVG that did would be a tab stop itself
+    this.svg = svgEl("svg", { class: "picture", role: "group", "aria-label": "Memory map" }, this.stage);
     addPatterns(this.svg, this.uid);
     this.strip = new TokenStrip(this, this.svg);
     this.threads = new Threads(this, this.svg);
@@ -47,23 +49,25 @@ class MemoryMap {
 
   listen() {
     const target = (e) => Link.targetOf(e.target);
-    this.svg.addEventListener("pointerover", (e) => this.link.setHover(target(e)));
-    this.svg.addEventListener("pointerleave", () => this.link.setHover(null));
-    this.svg.addEventListener("focusin", (e) => this.link.setHover(target(e)));
-    this.svg.addEventListener("focusout", () => this.link.setHover(null));
-    this.svg.addEventListener("click", (e) => this.pickTarget(target(e)));
+    this.stage.addEventListener("pointerover", (e) => this.link.setHover(target(e)));
+    this.stage.addEventListener("pointerleave", () => this.link.setHover(null));
+    this.stage.addEventListener("focusin", (e) => this.link.setHover(target(e)));
+    this.stage.addEventListener("focusout", () => this.link.setHover(null));
+    this.stage.addEventListener("click", (e) => this.pickTarget(target(e)));
     this.root.addEventListener("keydown", (e) => this.pictureKey(e) || this.controls.key(e));
   }
 
   pictureKey(e) {
     const node = e.composedPath()[0].closest?.("[data-kind]");
     if (!node) return false;
-    const target = Link.targetOf(node);
-    const isCell = target.kind === "block" || target.kind === "cpu";
-    const grid = target.kind === "cpu" ? this.cpuGrid : this.grid;
-    const done = e.key === "Enter" || e.key === " " ? this.pickTarget(target) : isCell ? grid.moveFocus(target.block, e.key) : this.tables.moveFocus(node, e.key);
-    if (done || e.key.startsWith("Arrow")) e.preventDefault();
-    return done || e.key.startsWith("Arrow");
+    const part = [this.strip, this.tables, this.grid, this.cpuGrid, this.arena].find((p) => p.g.contains(node));
+    const isMine = ["Enter", " ", "Escape"].includes(e.key) || e.key.startsWith("Arrow");
+    if (!isMine) return false;
+    e.preventDefault();
+    if (e.key.startsWith("Arrow")) part.roving.move(node, e.key, part.columns);
+    else if (e.key === "Escape") this.link.setPick(null);
+    else this.pickTarget(Link.targetOf(node));
+    return true;
   }
 
   watchSize() {
@@ -114,6 +118,8 @@ class MemoryMap {
     this.store = new FrameStore();
     this.link.pick = null;
     this.painted = -1;
+    this.reported = [];
+    this.askedPosition = this.lastReported = null;
   }
 
   // A message of the live line. Painted in the next animation frame, however many arrive before it.
@@ -140,9 +146,16 @@ class MemoryMap {
   takePosition(position) {
     if (position === null || position === undefined || position === this.askedPosition) return;
     this.askedPosition = position;
-    if (this.reported?.has(position)) return;
+    if (this.isEcho(position)) return;
     this.controls.stop(false);
     this.index = Math.max(0, Math.min(position, this.store.length - 1));
+  }
+
+  // Python may answer fewer times than we report: an answer settles its report and those before it.
+  isEcho(position) {
+    const settled = this.reported.lastIndexOf(position);
+    this.reported.splice(0, settled + 1);
+    return settled >= 0;
   }
 
   get frame() {
@@ -208,7 +221,7 @@ class MemoryMap {
     this.reportTimer = setTimeout(() => {
       if (this.lastReported === this.index) return;
       this.lastReported = this.index;
-      (this.reported ??= new Set()).add(this.index);
+      this.reported.push(this.index);
       this.report("position", { index: this.index, step: this.frame.step });
     }, delay);
   }
@@ -219,8 +232,9 @@ class MemoryMap {
     const width = this.root.clientWidth;
     if (!width || !this.store.length) return;
     this.seenWidth = width;
+    this.root.style.setProperty("--zoom", ZOOMS[this.zoom]);
     const style = getComputedStyle(this.root);
-    this.unit = (parseFloat(style.fontSize) / 16) * ZOOMS[this.zoom];
+    this.unit = parseFloat(style.fontSize) / 16;
     this.narrow = width < 560;
     this.width = width;
     put(this.svg, { style: `--u:${this.unit}px` });
@@ -237,7 +251,7 @@ class MemoryMap {
     words.sort((a, b) => a.width - b.width);
     let left = 0.95 * words.reduce((sum, w) => sum + w.times, 0);
     const usual = words.find((w) => (left -= w.times) <= 0)?.width ?? 0;
-    return Math.min(Math.max(usual * LEAST_SCALE + 9 * this.unit, 22 * this.unit), 60 * this.unit);
+    return Math.min(Math.max(usual * 0.9 + 9 * this.unit, 22 * this.unit), 60 * this.unit);
   }
 
   paint() {
@@ -249,6 +263,7 @@ class MemoryMap {
     put(this.svg, { width: this.width, height: bottom, viewBox: `0 0 ${this.width} ${f1(bottom)}` });
     this.controls.paint(this.index, this.store.length, this.frame.label);
     this.caption.paint(this.frame.say);
+    this.figures.paint(this.frame.figures);
     this.lanes.paint(this.state);
     this.paintWords();
     this.link.show();
@@ -263,7 +278,7 @@ class MemoryMap {
     const left = withBlocks && !this.narrow ? tableWidth + bus.width : 0;
     const options = { width: width - left - 2, maxHeight: this.maxHeight * unit, unit, detail: "auto", wordWidth: this.wordWidth };
     if (withBlocks) {
-      this.tableRoom = Math.max(16, this.maxHeight / 25);
+      this.tableRoom = this.narrow ? 9 : Math.max(16, this.maxHeight / 25);
       const tablesHigh = this.tables.place(state, 2, y, tableWidth - 4);
       this.tablesHigh = Math.max(this.tablesHigh || this.tables.tallest(), tablesHigh);
       if (this.narrow) y += this.tablesHigh;
