@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import streamlit as st
 
-from views import url_values
 from views.backend_banner import backend_banner
 from views.html_parts import notice
 from views.live_controls import draw_buttons, draw_prompt, draw_request_choice, draw_settings
 from views.live_picture import draw_picture
 from views.live_session import live_session, waits_for_reset
-from views.live_settings import chosen_model
+from views.live_settings import chosen_model, rules
 from views.model_loading import wait_for_model
 from views.tab import this_tab
+from views.url_values import correct_address, draw_notes
 
+correct_address(rules())
 tab = this_tab()
 st.title("Live engine")
 what_runs = st.container()
@@ -22,7 +23,7 @@ with prompt_side:
     draw_prompt()
 with settings_side:
     draw_settings()
-url_values.draw_notes()
+draw_notes()
 
 model = wait_for_model(chosen_model())
 session = live_session(tab, model)

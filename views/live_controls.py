@@ -5,7 +5,6 @@ from __future__ import annotations
 import streamlit as st
 
 from views import live_settings as settings
-from views import url_values
 from views.engine_session import EngineSession, Moment
 from views.html_parts import notice
 from views.live_settings import NumberSetting
@@ -17,7 +16,6 @@ _REFUSAL = "refusal"
 def draw_prompt() -> None:
     """Prepared examples and the prompt box."""
     st.pills("Examples", list(settings.EXAMPLES), key="example", on_change=_take_example)
-    url_values.text("prompt", "The prompt", settings.LONGEST_PROMPT)
     st.text_area(
         "Prompt", settings.EXAMPLES["A fact"], key="prompt", height=68, max_chars=settings.LONGEST_PROMPT,
         bind="query-params",
@@ -101,7 +99,6 @@ def _reset(tab: Tab) -> None:
 
 
 def _draw_sampling() -> None:
-    url_values.number("temperature", "Temperature", 0.0, 2.0, 0.7)
     st.slider(
         "Temperature", 0.0, 2.0, 0.7, 0.1, key="temperature", bind="query-params",
         help="0 always takes the likeliest token; then all samples are the same text.",
@@ -118,7 +115,6 @@ def _draw_sampling() -> None:
 
 
 def _number_input(setting: NumberSetting) -> None:
-    url_values.whole_number(setting.key, setting.label, setting.low, setting.high, setting.default)
     st.number_input(
         setting.label, setting.low, setting.high, setting.default, key=setting.key, bind="query-params",
         help=setting.explanation,
@@ -126,5 +122,4 @@ def _number_input(setting: NumberSetting) -> None:
 
 
 def _choice(label: str, key: str, options: list[str]) -> None:
-    url_values.one_of(key, label, options, options[0])
     st.selectbox(label, options, key=key, bind="query-params")

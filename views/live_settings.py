@@ -10,6 +10,7 @@ import streamlit as st
 from engine.config import MAX_BLOCK_SIZE, EngineConfig
 from engine.sampling_params import SamplingParams
 from views.server import EMBEDDED, TINY, default_model
+from views.url_values import ChoiceRule, NumberRule, Rule, TextRule
 
 MAX_SLOTS = 4096
 """Slots in one tab's pool: 190 MB for the embedded model in float32, and as many cells as a page can show."""
@@ -50,6 +51,19 @@ SAMPLES = NumberSetting(
 )
 MAX_TOKENS = NumberSetting("max_tokens", "New tokens at most", 1, 256, 24, "Where an answer is cut off.")
 SEED = NumberSetting("seed", "Seed", 0, 2**31 - 1, 0, "The same seed gives the same text.")
+NUMBERS = (BLOCK_SIZE, NUM_BLOCKS, SAMPLES, MAX_TOKENS, SEED)
+
+
+def rules() -> list[Rule]:
+    """What the address may say."""
+    numbers = [NumberRule(s.key, s.label, s.low, s.high, s.default) for s in NUMBERS]
+    return [
+        TextRule("prompt", "The prompt", LONGEST_PROMPT),
+        ChoiceRule("model", "Model", models()),
+        ChoiceRule("pace", "Pace of Run", list(PACES)),
+        NumberRule("temperature", "Temperature", 0.0, 2.0, 0.7),
+        *numbers,
+    ]
 
 
 def models() -> list[str]:

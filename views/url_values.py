@@ -1,14 +1,15 @@
 """Values that come with the address: brought within range before a widget takes them, and said so.
 
 Streamlit puts a bound widget's value into the address and reads it back, but drops what is out of range without a
-word, and lets values through that only the browser's own control would stop. Call the function of a key before its
-widget, and `draw_notes` once at the end of the page.
+word, and some values (`inf`) it cannot read at all. So a page calls `correct_address` before its first widget.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
 
 import streamlit as st
 
@@ -17,82 +18,92 @@ from views.html_parts import notice
 Value = int | float | str
 
 LONGEST_QUOTE = 40
-SECONDS_UNTIL_MOUNTED = 0.3
-_NOTES = "address_notes"
-_UNSETTLED, _DRAWN, _SETTLED = "address_unsettled", "address_drawn", "address_settled"
+_NOTES = "notes_on_the_address"
 
 
-def whole_number(key: str, name: str, low: int, high: int, default: int) -> None:
-    """`?key=` becomes a whole number from `low` to `high`."""
-    raw = _new_value(key)
-    if raw is None:
-        return
-    value = _finite(raw)
-    if value is None:
-        _replace(key, default, f"{name}: {_quoted(raw)} in the address is not a number, so it is {default}.")
-    elif not (low <= value <= high and value == round(value)):
-        whole = round(min(max(value, low), high))
-        _replace(key, whole, f"{name} is a whole number from {low} to {high}: {_quoted(raw)} became {whole}.")
+class Rule(Protocol):
+    """What the value of one key may be."""
+
+    @property
+    def key(self) -> str: ...
+
+    def correct(self, raw: str) -> tuple[Value, str] | None:
+        """The value to take instead, and a sentence that says so; None when `raw` can stay."""
+        ...
 
 
-def number(key: str, name: str, low: float, high: float, default: float) -> None:
-    """`?key=` becomes a number from `low` to `high`."""
-    raw = _new_value(key)
-    if raw is None:
-        return
-    value = _finite(raw)
-    if value is None:
-        _replace(key, default, f"{name}: {_quoted(raw)} in the address is not a number, so it is {default}.")
-    elif not low <= value <= high:
-        near = min(max(value, low), high)
-        _replace(key, near, f"{name} goes from {low} to {high}: {_quoted(raw)} became {near}.")
+@dataclass(frozen=True)
+class NumberRule:
+    """A number from `low` to `high`; a whole one when they are whole."""
+
+    key: str
+    name: str
+    low: float
+    high: float
+    default: float
+
+    def correct(self, raw: str) -> tuple[Value, str] | None:
+        value = _finite(raw)
+        if value is None:
+            return self.default, f"{self.name}: {_quoted(raw)} in the address is not a number, so it is {self.default}."
+        near = min(max(value, self.low), self.high)
+        if isinstance(self.low, int):
+            near = round(near)
+        if near == value:
+            return None
+        kind = "is a whole number" if isinstance(self.low, int) else "goes"
+        return near, f"{self.name} {kind} from {self.low} to {self.high}: {_quoted(raw)} became {near}."
 
 
-def one_of(key: str, name: str, options: Sequence[str], default: str) -> None:
-    """`?key=` becomes one of `options`."""
-    raw = _new_value(key)
-    if raw is not None and raw not in options:
-        _replace(key, default, f"{name}: {_quoted(raw)} in the address is not known here, so it is {default}.")
+@dataclass(frozen=True)
+class ChoiceRule:
+    """One of `options`, else the first of them."""
+
+    key: str
+    name: str
+    options: Sequence[str]
+
+    def correct(self, raw: str) -> tuple[Value, str] | None:
+        if raw in self.options:
+            return None
+        default = self.options[0]
+        return default, f"{self.name}: {_quoted(raw)} in the address is not known here, so it is {default}."
 
 
-def text(key: str, name: str, longest: int) -> None:
-    """`?key=` is cut to `longest` characters."""
-    raw = _new_value(key)
-    if raw is not None and len(raw) > longest:
-        _replace(key, raw[:longest], f"{name}: the address held {len(raw)} characters; {longest} are kept.")
+@dataclass(frozen=True)
+class TextRule:
+    """Text of at most `longest` characters."""
+
+    key: str
+    name: str
+    longest: int
+
+    def correct(self, raw: str) -> tuple[Value, str] | None:
+        if len(raw) <= self.longest:
+            return None
+        return raw[: self.longest], f"{self.name}: the address held {len(raw)} characters; {self.longest} are kept."
+
+
+def correct_address(rules: Iterable[Rule]) -> None:
+    """Write corrected values into the address and start the page again with them. Call before the first widget."""
+    corrections = [
+        (rule.key, correction)
+        for rule in rules
+        if rule.key not in st.session_state and rule.key in st.query_params
+        if (correction := rule.correct(st.query_params[rule.key])) is not None
+    ]
+    if corrections:
+        for key, (value, _sentence) in corrections:
+            st.query_params[key] = str(value)
+        st.session_state[_NOTES] = dict(corrections)
+        st.rerun()
 
 
 def draw_notes() -> None:
-    """Say what was corrected, as long as the corrected value stands, and write it into the address."""
-    notes: dict[str, tuple[Value, str]] = st.session_state.get(_NOTES, {})
-    for key, (value, sentence) in notes.items():
+    """Say what was corrected, as long as the corrected value stands."""
+    for key, (value, sentence) in st.session_state.get(_NOTES, {}).items():
         if st.session_state.get(key) == value:
             st.html(notice(sentence))
-    if _UNSETTLED in st.session_state:
-        _settle()
-
-
-def _new_value(key: str) -> str | None:
-    """The raw value, when this tab has just come to the page with one."""
-    if key in st.session_state.get(_SETTLED, {}):
-        st.session_state[key] = st.session_state[_SETTLED].pop(key)
-    return None if key in st.session_state else st.query_params.get(key)
-
-
-def _replace(key: str, value: Value, sentence: str) -> None:
-    st.session_state[key] = value
-    st.session_state.setdefault(_NOTES, {})[key] = (value, sentence)
-    st.session_state.setdefault(_UNSETTLED, {})[key] = value
-
-
-@st.fragment(run_every=SECONDS_UNTIL_MOUNTED)
-def _settle() -> None:
-    """Set the values once more when the widgets are on the page: only then do they write the address."""
-    if st.session_state.get(_DRAWN):
-        st.session_state[_DRAWN] = False
-        st.session_state[_SETTLED] = st.session_state.pop(_UNSETTLED, {})
-        st.rerun()
-    st.session_state[_DRAWN] = True
 
 
 def _finite(raw: str) -> float | None:

@@ -27,6 +27,13 @@ def test_before_the_first_request_only_adding_and_resetting_are_possible(live: L
     assert (live.figure("used"), live.figure("free")) == ("0", "32")
 
 
+def test_a_prepared_example_fills_the_prompt_box_and_the_address(live: LivePage) -> None:
+    live.open()
+    live.page.get_by_role("button", name="A fox").click()
+    expect(live.setting("Prompt")).to_have_value("The quick brown fox")
+    live.page.wait_for_url("**prompt=The+quick+brown+fox*")
+
+
 def test_a_step_writes_the_prompt_and_knows_one_token_more(live: LivePage) -> None:
     live.open(prompt="abcdef", block_size=4, num_blocks=10)
     live.add()
@@ -173,6 +180,7 @@ def test_the_settings_survive_a_visit_to_another_page(live: LivePage) -> None:
         ("0", "1", "Block size is a whole number from 1 to 256: '0' became 1."),
         ("-1", "1", "Block size is a whole number from 1 to 256: '-1' became 1."),
         ("abc", "4", "Block size: 'abc' in the address is not a number, so it is 4."),
+        ("inf", "4", "Block size: 'inf' in the address is not a number, so it is 4."),
         ("NaN", "4", "Block size: 'NaN' in the address is not a number, so it is 4."),
     ],
 )
