@@ -1,0 +1,44 @@
+"""Every page of the course, in both themes and three sizes: nothing for axe to find, nothing logged, nothing asked
+of any other machine, nothing sticking out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import Browser
+
+from tests.helpers.app_server import AppServer
+from tests.helpers.course_reader import DESKTOP, CourseReader
+from views.course import COURSE, CoursePage
+
+PAGES = pytest.mark.parametrize("course_page", COURSE, ids=[page.title for page in COURSE])
+PHONE, PROJECTOR = (375, 812), (1024, 768)
+
+
+@pytest.fixture(scope="module", params=["light", "dark"])
+def reader(browser: Browser, app_server: AppServer, request: pytest.FixtureRequest) -> Iterator[CourseReader]:
+    """One tab a theme for all pages."""
+    context = browser.new_context(color_scheme=request.param, reduced_motion="reduce", viewport=DESKTOP)
+    yield CourseReader(context.new_page(), app_server.url).arrive()
+    context.close()
+
+
+@PAGES
+def test_axe_finds_nothing_and_the_tab_has_no_complaint(reader: CourseReader, course_page: CoursePage) -> None:
+    reader.turn_to(course_page)
+    reader.open_everything()
+    assert reader.accessibility_violations() == []
+    reader.check()
+
+
+@PAGES
+@pytest.mark.parametrize("reader", ["light"], indirect=True)
+def test_no_page_scrolls_sideways(reader: CourseReader, course_page: CoursePage) -> None:
+    reader.resize(*DESKTOP.values())
+    reader.turn_to(course_page)
+    for width, height in (PHONE, PROJECTOR):
+        reader.resize(width, height)
+        assert reader.widest() <= width, f"at {width} pixels"
+    reader.resize(*DESKTOP.values())
+    reader.check()

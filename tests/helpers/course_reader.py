@@ -1,0 +1,89 @@
+"""A reader who goes through the course in one tab, by its links, and keeps an eye on what the tab complains about."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Locator, Page, expect
+
+from tests.helpers.page_watch import PageWatch
+from views.course import COURSE, CoursePage
+
+DESKTOP = {"width": 1280, "height": 900}
+SECONDS_FOR_A_PAGE = 30
+
+
+class CourseReader:
+    def __init__(self, page: Page, base_url: str) -> None:
+        self.page = page
+        self.base_url = base_url
+        self.watch = PageWatch(page)
+
+    def arrive(self, address: str = "") -> CourseReader:
+        """Open an address of the app, as a link would."""
+        self.page.goto(f"{self.base_url}/{address}")
+        self.settle()
+        return self
+
+    def turn_to(self, course_page: CoursePage) -> None:
+        """Go to a page by its link in the sidebar."""
+        self.page.get_by_test_id("stSidebarNav").get_by_role("link", name=course_page.title, exact=True).click()
+        self.settle()
+        expect(self.heading).to_be_visible()
+
+    def visit_all(self) -> None:
+        for course_page in COURSE:
+            self.turn_to(course_page)
+
+    def settle(self) -> None:
+        """Wait until the script has come to its end and every map is painted."""
+        self.page.wait_for_timeout(150)
+        self.page.wait_for_selector(
+            "[data-testid=stApp][data-test-script-state=notRunning]", timeout=SECONDS_FOR_A_PAGE * 1000
+        )
+        for the_map in self.maps.all():
+            expect(the_map.locator("svg.picture[viewBox]")).to_be_visible(timeout=SECONDS_FOR_A_PAGE * 1000)
+
+    def resize(self, width: int, height: int) -> None:
+        self.page.set_viewport_size({"width": width, "height": height})
+        self.page.wait_for_timeout(300)
+
+    def open_everything(self) -> None:
+        """Unfold what is folded, so that nothing is left unjudged."""
+        for summary in self.page.locator("[data-testid=stMain] details:not([open]) > summary").all():
+            if summary.is_visible():
+                summary.click()
+        self.settle()
+
+    @property
+    def heading(self) -> Locator:
+        return self.page.locator("[data-testid=stMain] h1")
+
+    @property
+    def maps(self) -> Locator:
+        return self.page.locator(".mm")
+
+    def the_map(self, key: str) -> Locator:
+        return self.page.locator(f".st-key-{key}")
+
+    def accessibility_violations(self) -> list[dict[str, Any]]:
+        violations: list[dict[str, Any]] = Axe().run(self.page).response["violations"]
+        return [
+            {"id": v["id"], "help": v["help"], "nodes": [node["html"][:300] for node in v["nodes"]]} for v in violations
+        ]
+
+    def widest(self) -> int:
+        """Pixels the page is wide, what sticks out included; the app scrolls inside its own main part."""
+        return int(
+            self.page.evaluate(
+                """() => Math.max(document.documentElement.scrollWidth,
+                    ...[...document.querySelectorAll('[data-testid=stMain], [data-testid=stMainBlockContainer]')]
+                        .map(e => e.getBoundingClientRect().left + e.scrollWidth))"""
+            )
+        )
+
+    def check(self) -> None:
+        """No complaint since the last check."""
+        complaints, self.watch.complaints = self.watch.complaints, []
+        assert complaints == []
