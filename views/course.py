@@ -20,6 +20,34 @@ class CoursePage:
 
 
 HOME = CoursePage("pages/home.py", "Start here", ":material/home:", None, "What this is, and where to begin.")
+WHAT_IS_CACHED = CoursePage(
+    "pages/what_is_cached.py",
+    "What is cached",
+    ":material/inventory_2:",
+    "what_is_cached",
+    "Keys and values of every token so far: what one token costs, and how many fit on a card.",
+)
+RESERVED_SPACE = CoursePage(
+    "pages/reserved_space.py",
+    "Reserved space can go unused",
+    ":material/event_seat:",
+    "reserved_space",
+    "Nobody knows how long a reply will be, so a reservation keeps slots that no token ever takes.",
+)
+WASTE_BETWEEN = CoursePage(
+    "pages/waste_between.py",
+    "Waste between reservations",
+    ":material/view_column:",
+    "waste_between",
+    "Enough slots are free, and still a request is refused: they do not lie side by side.",
+)
+GROWTH = CoursePage(
+    "pages/growth.py",
+    "Add pages as the request grows",
+    ":material/note_add:",
+    "growth",
+    "Small blocks, taken one at a time, each when a token needs it.",
+)
 LIVE_ENGINE = CoursePage(
     "pages/live_engine.py",
     "Live engine",
@@ -27,7 +55,16 @@ LIVE_ENGINE = CoursePage(
     "live_engine",
     "Type a prompt, step a real model token by token, and watch its block table fill.",
 )
-COURSE = (HOME, LIVE_ENGINE)
+LESSONS = (RESERVED_SPACE,)
+COURSE = (HOME, *LESSONS, LIVE_ENGINE)
+
+
+def neighbours(page: CoursePage) -> tuple[CoursePage | None, CoursePage | None]:
+    """The pages before and after, None at either end."""
+    position = COURSE.index(page)
+    before = COURSE[position - 1] if position > 0 else None
+    after = COURSE[position + 1] if position + 1 < len(COURSE) else None
+    return before, after
 
 
 def navigation_pages() -> list[StreamlitPage]:

@@ -148,7 +148,7 @@ class MemoryMap {
     this.askedPosition = position;
     if (this.isEcho(position)) return;
     this.controls.stop(false);
-    this.index = Math.max(0, Math.min(position, this.store.length - 1));
+    this.index = this.lastReported = Math.max(0, Math.min(position, this.store.length - 1));
   }
 
   // Python may answer fewer times than we report: an answer settles its report and those before it.

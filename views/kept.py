@@ -1,0 +1,97 @@
+"""The values of a lesson: in its address, in this tab, and within range.
+
+    slots = kept(LESSON, NumberRule("slots", "Reservation", 1, 64, 16), 16)      before the widget with that key
+    st.number_input("Reservation", 1, 64, key=kept_key(LESSON, "slots"))
+
+An address names a value by `?slots=`. Without it, the tab remembers what it last was, also over other pages. A value
+out of range is brought within it, and `draw_corrections` says so. Nothing here runs the page again.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+import streamlit as st
+
+from views.html_parts import notice
+from views.url_values import Rule
+
+SECONDS_UNTIL_THE_BROWSER_ANSWERS = 1.5
+_STORE = "kept_values"
+Value = TypeVar("Value", int, str)
+
+
+@dataclass
+class Kept:
+    """One value of one lesson in this tab. `text`: how the address spells it. `replaced`: when older texts went."""
+
+    value: int | str
+    text: str | None = None
+    correction: str = ""
+    replaced: dict[str, float] = field(default_factory=dict)
+
+
+def kept_key(lesson: str, name: str) -> str:
+    """The session key, which is the widget's key, of a lesson's value."""
+    return f"{lesson}_{name}"
+
+
+def kept(lesson: str, rule: Rule, default: Value) -> Value:
+    """The value of `rule.key` now. It is also under its key in the session, for the widget to take."""
+    key, raw = kept_key(lesson, rule.key), st.query_params.get(rule.key)
+    entry = _store().setdefault(key, Kept(default))
+    if raw is not None and _is_news(entry, raw):
+        _take(entry, key, rule, raw, default)
+    elif key not in st.session_state:
+        st.session_state[key] = entry.value
+    elif st.session_state[key] != entry.value:
+        entry.value, entry.correction = st.session_state[key], ""
+    if rule.correct(str(entry.value)) is not None:  # another control has moved the range
+        _take(entry, key, rule, str(entry.value), default)
+    _write(entry, rule.key, raw, default)
+    return type(default)(entry.value)
+
+
+def set_kept(lesson: str, **values: int | str) -> None:
+    """For callbacks: give values to the lesson's controls."""
+    for name, value in values.items():
+        st.session_state[kept_key(lesson, name)] = value
+
+
+def draw_corrections(lesson: str) -> None:
+    """Say what was brought within range, as long as the value stands."""
+    for key, entry in _store().items():
+        if key.startswith(f"{lesson}_") and entry.correction:
+            st.html(notice(entry.correction))
+
+
+def _take(entry: Kept, key: str, rule: Rule, raw: str, default: int | str) -> None:
+    """The text as a value, corrected where the rule says so."""
+    value, entry.correction = rule.correct(raw) or (raw, "")
+    entry.value = int(float(value)) if isinstance(default, int) else str(value)
+    st.session_state[key] = entry.value
+
+
+def _is_news(entry: Kept, raw: str) -> bool:
+    """Whether the reader changed the address. One that the browser has not yet replaced as we asked is no news."""
+    if raw == entry.text:
+        return False
+    replaced = entry.replaced.get(raw)
+    return replaced is None or time.monotonic() - replaced > SECONDS_UNTIL_THE_BROWSER_ANSWERS
+
+
+def _write(entry: Kept, name: str, raw: str | None, default: int | str) -> None:
+    """Spell the value in the address; a default needs no words there."""
+    text = str(entry.value)
+    if entry.text is not None and entry.text != text:
+        entry.replaced[entry.text] = time.monotonic()
+    entry.text = text
+    if raw != text and (raw is not None or entry.value != default):
+        st.query_params[name] = text
+
+
+def _store() -> dict[str, Kept]:
+    store: dict[str, Kept] = st.session_state.setdefault(_STORE, {})
+    return store

@@ -1,0 +1,103 @@
+"""How every lesson page reads: title, idea, a question, controls, the picture, beats, what to notice, where next.
+
+    begin(PAGE, KEY, "One line.")                 title, idea, question
+    ...controls, kept by views/kept.py...
+    value = play(KEY, picture, name="tokens", default=7)
+    beats("First ...", "Then {waste.num_empty:slot} ...", facts=picture.facts(value))
+    end(PAGE, KEY, notice=("...",), paper="Section 3.1, Fig. 3")
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+
+import streamlit as st
+
+from views import course
+from views.course import CoursePage
+from views.html_parts import escaped
+from views.kept import draw_corrections, kept, set_kept
+from views.lesson_picture import Picture
+from views.memory_map import memory_map
+from views.predict import draw_question
+from views.told import Facts, tell
+from views.url_values import NumberRule
+
+PAPER = "Kwon et al. 2023, Efficient Memory Management for Large Language Model Serving with PagedAttention"
+PAPER_ADDRESS = "https://arxiv.org/abs/2309.06180"
+SCRIPTED = "The words of this scene are scripted. The memory is real: the engine's own allocator made every frame."
+
+
+def begin(page: CoursePage, lesson: str, idea: str) -> None:
+    """Title, the idea in one line, and the question to predict first."""
+    st.title(page.title)
+    st.markdown(idea)
+    draw_question(lesson)
+
+
+def examples(lesson: str, prepared: Mapping[str, Mapping[str, int | str]]) -> None:
+    """Buttons that set the controls to values worth seeing: name -> control values."""
+    with st.container(horizontal=True, key=f"examples_{lesson}"):
+        for number, (name, values) in enumerate(prepared.items()):
+            st.button(name, key=f"example_{lesson}_{number}", on_click=partial(set_kept, lesson, **values))
+
+
+def play(lesson: str, picture: Picture, *, name: str, default: int, height: int = 420) -> int:
+    """The map, with its slider as the lesson's control. Returns the value it stands at, kept as `?name=`."""
+    rule = NumberRule(name, name.capitalize(), picture.values[0], picture.values[-1], default)
+    position = picture.position_of(kept(lesson, rule, default))
+    draw_corrections(lesson)
+    memory_map(
+        picture.payload,
+        key=map_key(lesson),
+        position=position,
+        height=height,
+        on_move=partial(_moved, lesson, picture, name),
+    )
+    st.caption(SCRIPTED)
+    return picture.values[position]
+
+
+def map_key(lesson: str) -> str:
+    """The session key of a lesson's map; `.st-key-...` in the browser."""
+    return f"map_{lesson}"
+
+
+def beats(*templates: str, facts: Facts) -> None:
+    """Short paragraphs about the picture as it stands; every number comes from `facts`."""
+    st.html(f'<div class="pv-beats">{"".join(f"<p>{_told(template, facts)}</p>" for template in templates)}</div>')
+
+
+def end(page: CoursePage, *, notice: Sequence[str], paper: str) -> None:
+    """What to notice, the section of the paper, and the pages before and after."""
+    st.subheader("What to notice")
+    st.markdown("\n".join(f"- {sentence}" for sentence in notice))
+    st.markdown(f"**In the paper:** {paper}. [{PAPER}]({PAPER_ADDRESS})")
+    before, after = course.neighbours(page)
+    left, right = st.columns(2)
+    with left:
+        _link(before, "Previous")
+    with right:
+        _link(after, "Next")
+
+
+def _moved(lesson: str, picture: Picture, name: str) -> None:
+    """The reader let go of the slider. A report about frames that are gone says nothing about these."""
+    reported = st.session_state[map_key(lesson)].position
+    if not isinstance(reported, Mapping) or reported.get("trace_id") != picture.payload["trace_id"]:
+        return
+    index = reported.get("index")
+    if isinstance(index, int | float) and 0 <= index < len(picture.values):
+        set_kept(lesson, **{name: picture.values[int(index)]})
+
+
+def _told(template: str, facts: Facts) -> str:
+    """Words in **stars** are strong."""
+    parts = escaped(tell(template, facts)).split("**")
+    return "".join(f"<strong>{part}</strong>" if number % 2 else part for number, part in enumerate(parts))
+
+
+def _link(page: CoursePage | None, word: str) -> None:
+    if page is not None:
+        st.page_link(page.file, label=f"{word}: **{page.title}**", icon=page.icon)

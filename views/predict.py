@@ -1,0 +1,65 @@
+"""Predict, then reveal: a seeded question above the picture. It can be skipped; nothing waits for an answer."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from engine.questions import Choice, Question, question
+from views.html_parts import escaped
+from views.kept import kept, kept_key, set_kept
+from views.url_values import NumberRule
+
+LARGEST_SEED = 999_999
+SEED = NumberRule("seed", "Seed of the question", 0, LARGEST_SEED, 0)
+
+
+def draw_question(lesson: str) -> Question:
+    """The question of this lesson and `?seed=`, its choices, and why the chosen one is right or wrong."""
+    seed = kept(lesson, SEED, 0)
+    asked = question(lesson, seed)
+    with st.container(border=True, key=f"question_{lesson}"):
+        st.markdown("**Predict first** · or scroll on; nothing waits for your answer.")
+        st.html(_prompt(asked))
+        chosen = st.radio(
+            "Your prediction",
+            range(len(asked.choices)),
+            index=None,
+            format_func=lambda index: asked.choices[index].text,
+            key=f"{lesson}_answer_{seed}",
+            persist_state="session",
+            horizontal=True,
+            label_visibility="collapsed",
+        )
+        words, again = st.columns([5, 1], vertical_alignment="center")
+        with words:
+            st.html(_verdict(None if chosen is None else asked.choices[chosen]))
+        with again:
+            st.button(
+                "Another one", key=f"another_{lesson}", on_click=_ask_another, args=(lesson, seed), width="stretch"
+            )
+    return asked
+
+
+def _ask_another(lesson: str, seed: int) -> None:
+    set_kept(lesson, seed=(seed + 1) % (LARGEST_SEED + 1))
+    st.session_state.pop(kept_key(lesson, f"answer_{seed}"), None)
+
+
+def _prompt(asked: Question) -> str:
+    """One idea a line, the question itself last."""
+    *given, ask = asked.prompt.splitlines()
+    lines = "".join(f"<span>{escaped(line)}</span> " for line in given)
+    return f'<p class="pv-ask" data-seed="{asked.seed}">{lines}<strong>{escaped(ask)}</strong></p>'
+
+
+def _verdict(choice: Choice | None) -> str:
+    """An empty line until a choice is made: it is a live region, so that the verdict is read out."""
+    words = ""
+    if choice is not None:
+        mark = "Right." if choice.is_right else "Not so."
+        words = f"<strong>{mark}</strong> {escaped(choice.why)}"
+    return f'<p class="pv-verdict" role="status" data-verdict="{_kind(choice)}">{words}</p>'
+
+
+def _kind(choice: Choice | None) -> str:
+    return "none" if choice is None else "right" if choice.is_right else "wrong"
