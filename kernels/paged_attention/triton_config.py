@@ -1,14 +1,18 @@
-"""Tile sizes of the attention kernels, one small table an architecture. Imports no Triton.
+"""How the attention kernels are cut, in one small table an architecture. Imports no Triton.
 
 What bounds each number:
-- rows x keys: prefill does rows * keys * head_dim multiply-adds for (rows + 2 * keys) * head_dim elements read, so
-  large tiles keep the tensor cores fed. Hopper's and Blackwell's wide instructions need 64 rows a warp group.
-- registers: the output tile is rows * head_dim float32, spread over 32 * num_warps threads with at most 255 each.
-- shared memory: num_stages tiles of keys and of values wait there while one is in use.
-- decode reads each key once for a handful of rows, so only bytes in flight matter: a few stages of small tiles,
-  few warps, and several programs on each multiprocessor.
-The tables were chosen by compiling (`python -m benchmarks.kernel_resources`): no entry spills a register. They
-have not been tuned by timing.
+
+- Prefill multiplies rows x keys x head_dim for (rows + 2 keys) x head_dim elements read: large tiles keep the
+  tensor cores fed. Hopper and Blackwell multiply 64 or 128 rows at once.
+- Decode reads each key once for a handful of rows. Only bytes in flight count: small tiles, few registers, several
+  programs on each multiprocessor.
+- Registers: an output tile is rows x head_dim float32 over 32 * num_warps threads of at most 255 registers.
+- Shared memory: the tiles of keys and values in flight must fit in 163 KiB (Ampere), 227 KiB (Hopper, Blackwell) or
+  64 KiB (MI300). The Ampere entries stay under the 99 KiB of consumer cards, which use them too.
+- On MI300 each masked load costs scalar registers; 32 keys are as many as those hold.
+
+Every entry was compiled, with and without a window and for groups of 1, 3, 4 and 7, and taken only if no register
+spilled; `python -m benchmarks.kernel_resources` shows the outcome. None has been tuned by timing on a card.
 """
 
 from dataclasses import dataclass, replace
@@ -18,10 +22,9 @@ from math import ceil
 import torch
 
 SMALLEST_SPLIT = 256
-"""Keys. Below this a split reads less memory than its partial result and the merge cost."""
+"""Keys. A shorter split would read less memory than its partial result and the merge cost."""
 MOST_SPLITS = 64
-SMALLEST_DOT = 16
-"""Rows that a tensor core instruction takes at least."""
+INTERPRETER = "interpreter"
 
 
 @dataclass(frozen=True)
@@ -34,26 +37,64 @@ class Tiles:
     num_stages: int
 
 
-# Keyed by the most bytes that one padded key row may have: head_dim 64 in bfloat16 is 128 bytes, head_dim 256 in
-# float32 is 1,024. Wider rows take the last entry.
-Table = dict[int, Tiles]
+# Keyed by (bytes of an element, head_dim padded to a power of two); narrower heads use the entry for 64.
+Table = dict[tuple[int, int], Tiles]
 
+_PREFILL_FLOAT32: Table = {(4, 64): Tiles(32, 32, 8, 2), (4, 128): Tiles(32, 32, 8, 2), (4, 256): Tiles(16, 32, 8, 2)}
+_PREFILL_HOPPER: Table = {
+    (2, 64): Tiles(128, 128, 8, 2), (2, 128): Tiles(128, 64, 8, 3), (2, 256): Tiles(64, 64, 8, 2), **_PREFILL_FLOAT32
+}  # fmt: skip
 PREFILL: dict[str, Table] = {
-    "cuda80": {128: Tiles(128, 64, 4, 3), 256: Tiles(128, 64, 8, 2), 512: Tiles(64, 32, 4, 2), 1024: Tiles(32, 16, 4, 1)},
-    "interpreter": {1024: Tiles(32, 32, 1, 1)},
-}
+    "cuda80": {
+        (2, 64): Tiles(128, 64, 8, 3), (2, 128): Tiles(128, 32, 8, 3), (2, 256): Tiles(64, 32, 8, 3), **_PREFILL_FLOAT32
+    },
+    "cuda90": _PREFILL_HOPPER,
+    "cuda100": _PREFILL_HOPPER,
+    "gfx942": {
+        (2, 64): Tiles(128, 32, 4, 2), (2, 128): Tiles(64, 32, 4, 2), (2, 256): Tiles(64, 16, 4, 2),
+        (4, 64): Tiles(64, 32, 4, 2), (4, 128): Tiles(32, 16, 4, 2), (4, 256): Tiles(32, 16, 4, 2),
+    },
+}  # fmt: skip
+
+_DECODE_CUDA: Table = {
+    (2, 64): Tiles(16, 64, 4, 3), (2, 128): Tiles(16, 64, 4, 3), (2, 256): Tiles(16, 32, 4, 3),
+    (4, 64): Tiles(16, 32, 4, 3), (4, 128): Tiles(16, 32, 8, 3), (4, 256): Tiles(16, 16, 8, 3),
+}  # fmt: skip
 DECODE: dict[str, Table] = {
-    "cuda80": {128: Tiles(16, 64, 4, 3), 256: Tiles(16, 64, 4, 3), 512: Tiles(16, 32, 4, 3), 1024: Tiles(16, 16, 4, 2)},
-    "interpreter": {1024: Tiles(16, 64, 1, 1)},
-}
-INTERPRETER = "interpreter"
+    "cuda80": _DECODE_CUDA,
+    "cuda90": _DECODE_CUDA,
+    "cuda100": _DECODE_CUDA,
+    "gfx942": {
+        (2, 64): Tiles(16, 32, 4, 2), (2, 128): Tiles(16, 32, 4, 2), (2, 256): Tiles(16, 32, 4, 2),
+        (4, 64): Tiles(16, 32, 4, 2), (4, 128): Tiles(16, 32, 4, 2), (4, 256): Tiles(16, 16, 4, 2),
+    },
+}  # fmt: skip
+
+# The interpreter runs one NumPy operation for every line of a kernel: few large tiles are its fast ones.
+_WHEREVER = [(size, dim) for size in (2, 4) for dim in (64, 128, 256)]
+PREFILL[INTERPRETER] = dict.fromkeys(_WHEREVER, Tiles(32, 32, 1, 1))
+DECODE[INTERPRETER] = dict.fromkeys(_WHEREVER, Tiles(16, 64, 1, 1))
 
 
-def tiles_for(tables: dict[str, Table], architecture: str, row_bytes: int, group: int) -> Tiles:
-    """The entry for an architecture and a key row, with room for at least one whole group of query heads."""
-    table = tables[architecture]
-    tiles = table[min((limit for limit in table if limit >= row_bytes), default=max(table))]
+def tiles_for(tables: dict[str, Table], architecture: str, element_size: int, padded_dim: int, group: int) -> Tiles:
+    """The entry of `tables`, with rows for at least one whole group of query heads.
+
+    Raises ValueError for a head_dim that no entry covers.
+    """
+    if padded_dim > 256:
+        raise ValueError(f"the triton attention kernels take head_dim up to 256, not {padded_dim}")
+    tiles = tables[architecture][element_size, max(64, padded_dim)]
     return replace(tiles, rows=max(tiles.rows, next_power_of_two(group)))
+
+
+def precision_of(architecture: str, padded_dim: int) -> str:
+    """How float32 products are taken; products of narrower types are exact whatever this says.
+
+    NVIDIA's tensor cores multiply float32 as three products of 19-bit parts, as exact as float32 itself to a few
+    units in the last place; but the parts of a head_dim of 256 do not fit in the registers. AMD's multiply float32
+    as it is.
+    """
+    return "tf32x3" if architecture.startswith("cuda") and padded_dim <= 128 else "ieee"
 
 
 def num_splits(num_programs: int, max_keys: int, num_multiprocessors: int) -> int:
@@ -73,19 +114,15 @@ def next_power_of_two(n: int) -> int:
 
 @cache
 def architecture_of(device: torch.device) -> str:
-    """The table key for a device; the interpreter's for the CPU."""
+    """The table for a device. Consumer cards, Blackwell ones too, multiply and store like Ampere."""
     if device.type == "cpu":
         return INTERPRETER
     if torch.version.hip:
         return "gfx942"
-    major, minor = torch.cuda.get_device_capability(device)
-    known = sorted(int(name.removeprefix("cuda")) for name in DECODE if name.startswith("cuda"))
-    return f"cuda{max((k for k in known if k <= 10 * major + minor), default=known[0])}"
+    return {9: "cuda90", 10: "cuda100"}.get(torch.cuda.get_device_capability(device)[0], "cuda80")
 
 
 @cache
 def multiprocessors_of(device: torch.device) -> int:
-    """How many programs run at the same time, at one a multiprocessor. The interpreter pretends to a few."""
-    if device.type == "cpu":
-        return 8
-    return torch.cuda.get_device_properties(device).multi_processor_count
+    """How many programs run at once, at one a multiprocessor. The interpreter pretends to a few."""
+    return 8 if device.type == "cpu" else torch.cuda.get_device_properties(device).multi_processor_count

@@ -37,6 +37,7 @@ def decode_kernel(
     ROWS: tl.constexpr,  # GROUP padded to a power of two, and to the 16 rows that a tensor core takes
     KEYS: tl.constexpr,
     DIM: tl.constexpr,
+    PRECISION: tl.constexpr,
 ):
     """Grid: (num_seqs, NUM_KV_HEADS, SPLITS)."""
     s = tl.program_id(0).to(tl.int64)
@@ -63,7 +64,7 @@ def decode_kernel(
     out, lse = attend_keys(
         query, position, key_cache_ptr, value_cache_ptr,
         block_table_ptr + s * table_stride, first_key, end_key, kv_head, scale, soft_cap,
-        BLOCK_SIZE, NUM_KV_HEADS, HEAD_DIM, WINDOW, ROWS, KEYS, DIM,
+        BLOCK_SIZE, NUM_KV_HEADS, HEAD_DIM, WINDOW, ROWS, KEYS, DIM, PRECISION,
     )  # fmt: skip
     out_row = ((token if SPLITS == 1 else s) * (NUM_KV_HEADS * GROUP) + head) * SPLITS + split
     out_element = out_row[:, None] * HEAD_DIM + dim[None, :]

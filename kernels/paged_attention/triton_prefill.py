@@ -36,6 +36,7 @@ def prefill_kernel(
     ROWS: tl.constexpr,
     KEYS: tl.constexpr,
     DIM: tl.constexpr,
+    PRECISION: tl.constexpr,
 ):
     """Grid: (num_tokens // TOKENS + num_seqs, NUM_KV_HEADS), TOKENS being ROWS // GROUP."""
     TOKENS: tl.constexpr = ROWS // GROUP  # noqa: N806
@@ -68,7 +69,7 @@ def prefill_kernel(
     out, lse = attend_keys(
         query, first_position + row // GROUP, key_cache_ptr, value_cache_ptr,
         block_table_ptr + s.to(tl.int64) * table_stride, first_key, end_key, kv_head, scale, soft_cap,
-        BLOCK_SIZE, NUM_KV_HEADS, HEAD_DIM, WINDOW, ROWS, KEYS, DIM,
+        BLOCK_SIZE, NUM_KV_HEADS, HEAD_DIM, WINDOW, ROWS, KEYS, DIM, PRECISION,
     )  # fmt: skip
     out_row = token * (NUM_KV_HEADS * GROUP) + head
     out_element = out_row[:, None] * HEAD_DIM + dim[None, :]

@@ -34,6 +34,7 @@ def attend_keys(
     ROWS: tl.constexpr,
     KEYS: tl.constexpr,
     DIM: tl.constexpr,  # HEAD_DIM padded to a power of two
+    PRECISION: tl.constexpr,  # of float32 products; narrower types ignore it
 ):
     """The rows' attention over a range of keys: output [ROWS, DIM] float32 and log-sum-exp [ROWS] float32."""
     maximum = tl.full([ROWS], float("-inf"), tl.float32)
@@ -52,7 +53,7 @@ def attend_keys(
         keys = tl.load(key_cache_ptr + element, mask=loaded, other=0.0)
         values = tl.load(value_cache_ptr + element, mask=loaded, other=0.0)
 
-        scores = tl.dot(query, keys.T, input_precision="ieee") * scale
+        scores = tl.dot(query, keys.T, input_precision=PRECISION) * scale
         if soft_cap is not None:
             scores = soft_cap * tanh(scores / soft_cap)
         visible = in_range[None, :] & (key[None, :] <= position[:, None])
@@ -66,7 +67,7 @@ def attend_keys(
         weights = tl.exp2(scores - reference[:, None])
         shrink = tl.exp2(maximum - reference)
         total = total * shrink + tl.sum(weights, 1)
-        out = tl.dot(weights.to(values.dtype), values, out * shrink[:, None], input_precision="ieee")
+        out = tl.dot(weights.to(values.dtype), values, out * shrink[:, None], input_precision=PRECISION)
         maximum = new_maximum
     # A row without keys has total 0 and maximum -inf: its output is 0 and its log-sum-exp -inf.
     total = tl.where(total > 0, total, 1.0)
