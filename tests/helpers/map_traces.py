@@ -78,12 +78,21 @@ def reservation() -> Trace:
     return one_reservation(16, ["The", "red", "fox", "crossed", "the", "quiet", "field"])
 
 
-def large(num_blocks: int = 1024, num_steps: int = 120) -> Trace:
-    """A large pool with many requests, for size and speed."""
+def large() -> Trace:
+    """1,024 blocks, 24 requests, 124 steps: drawn small, over several keyframes."""
+    return long_run(num_blocks=1024, num_steps=120, num_requests=24)
+
+
+def long_run(num_blocks: int, num_steps: int, num_requests: int = 4) -> Trace:
+    """Requests of growing prompts that all run to the end, in blocks of 16."""
     config = EngineConfig(
-        block_size=16, num_blocks=num_blocks, max_num_seqs=32, max_num_batched_tokens=2048, max_model_len=2048
+        block_size=16,
+        num_blocks=num_blocks,
+        max_num_seqs=32,
+        max_num_batched_tokens=2048,
+        max_model_len=num_steps + 1024,
     )
-    names = [f"r{i}" for i in range(24)]
+    names = [f"r{i}" for i in range(num_requests)]
     engine = scripted_engine(config, {n: [f"w{i}" for i in range(num_steps)] for n in names})
     for i, name in enumerate(names):
         prompt = " ".join(f"p{i}_{j}" for j in range(100 + 20 * i))

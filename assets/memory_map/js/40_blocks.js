@@ -146,7 +146,7 @@ class BlockGrid {
     const shown = owners.length > MAX_CHIPS ? owners.slice(0, MAX_CHIPS - 1) : owners;
     const labels = shown.map(([seq]) => ({ text: this.map.letter(seq), colour: this.map.colour(seq) }));
     if (shown.length < owners.length) labels.push({ text: `+${owners.length - shown.length}`, colour: null });
-    let right = card.box.w - pad - (state ? this.map.ruler.width(state) + 5 * unit : 0);
+    let right = card.box.w - pad - (state ? this.map.ruler.width(state) + 8 * unit : 0);
     card.chips.use(labels.length).forEach((chip, i) => {
       const label = labels[labels.length - 1 - i];
       if (!label) return;

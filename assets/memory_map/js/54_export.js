@@ -6,9 +6,11 @@ const PNG_SCALE = 2;
 class Exports {
   constructor(map, parent) {
     this.map = map;
-    const menu = htmlEl("details", "exports", parent);
-    htmlEl("summary", "", menu, "Export");
-    const list = htmlEl("div", "menu", menu);
+    this.menu = htmlEl("details", "exports", parent);
+    htmlEl("summary", "", this.menu, "Export");
+    const list = htmlEl("div", "menu", this.menu);
+    this.menu.onfocusout = (e) => this.menu.contains(e.relatedTarget) || this.close();
+    this.menu.onkeydown = (e) => e.key === "Escape" && this.close();
     this.item(list, "SVG picture", () => this.saveSvg());
     this.item(list, "PNG picture", () => this.savePng());
     this.item(list, "Frames as JSON", () => this.saveJson());
@@ -17,7 +19,14 @@ class Exports {
   item(list, text, action) {
     const b = htmlEl("button", "", list, text);
     b.type = "button";
-    b.onclick = action;
+    b.onclick = () => {
+      this.close();
+      action();
+    };
+  }
+
+  close() {
+    this.menu.open = false;
   }
 
   saveSvg() {
