@@ -35,6 +35,11 @@ class Usage:
     num_tokens_written: int
 
     @property
+    def num_private_blocks(self) -> int:
+        """Used blocks that one table alone names."""
+        return self.num_used_blocks - self.num_shared_blocks
+
+    @property
     def block_fraction(self) -> float:
         """Used blocks over all blocks, 0 to 1: what servers report as KV cache usage."""
         return _fraction(self.num_used_blocks, self.num_blocks)
