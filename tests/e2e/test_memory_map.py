@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Browser, Locator, Page, expect
+from playwright.sync_api import Browser, Locator, Page, WebSocket, expect
 
 from engine.usage import usage_of
 from tests.helpers.app_server import ROOT, AppServer, running_app
@@ -188,10 +188,18 @@ def test_new_frames_arrive_in_the_same_map_which_follows_only_from_the_end(page:
 def test_live_frames_go_on_over_a_line_that_is_cut(page: Page, tmp_path: Path) -> None:
     """Two steps a connection: six steps need three. Nothing is sent twice, nothing is lost, nothing reruns."""
     with running_app(APPS / "live_map_app.py", tmp_path / "server.log", {"PYTHONPATH": str(ROOT)}) as server:
+        received: list[str] = []
+
+        def listen(socket: WebSocket) -> None:
+            if socket.url.endswith("/frames"):
+                socket.on("framereceived", lambda message: received.append(str(message)))
+
+        page.on("websocket", listen)
         page.goto(server.url)
         the_map = page.locator(".st-key-map")
         expect(label(the_map)).to_have_text("Step 6", timeout=20_000)
-        expect(the_map.locator("input.range")).to_have_attribute("max", "6")
+        steps = [frame["step"] for message in received for frame in json.loads(message)["frames"]]
+        assert steps == [1, 2, 3, 4, 5, 6]
         the_map.get_by_text("The same as text and tables").click()
         assert table_rows(the_map, "Sequences")[0][2:4] == ["9", "8"]
         go_to(the_map, 2)
