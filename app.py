@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import contextlib
-import logging
 from collections.abc import AsyncIterator
 
 import streamlit as st
 
 from views import server
 from views.course import navigation_pages
+from views.fault import say_plainly
 from views.frames_route import FRAMES_ROUTE
-from views.html_parts import STYLE_SHEET, notice
+from views.html_parts import STYLE_SHEET
 from views.streamlit_private import pages_come_from_navigation_only
 
 SIDEBAR_PIXELS = 230
-FAULT = "Something went wrong on this page. Reload it to start afresh; the server's log has the details."
 
 
 @contextlib.asynccontextmanager
@@ -27,18 +26,9 @@ async def lifespan(_app: st.App) -> AsyncIterator[None]:
 
 
 def main() -> None:
-    st.set_page_config(
-        page_title="See PagedAttention work", page_icon="📄", layout="wide", initial_sidebar_state=SIDEBAR_PIXELS
-    )
+    st.set_page_config(page_icon="📄", layout="wide", initial_sidebar_state=SIDEBAR_PIXELS)
     st.html(STYLE_SHEET)
     st.navigation(navigation_pages()).run()
-
-
-def say_plainly(error: Exception) -> bool:
-    """A fault in a page: the reader gets one sentence, the server's log the details."""
-    logging.getLogger(__name__).error("a page failed", exc_info=error)
-    st.html(notice(FAULT, "problem"))
-    return True
 
 
 if st.runtime.exists():

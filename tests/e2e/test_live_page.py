@@ -29,7 +29,7 @@ def test_before_the_first_request_only_adding_and_resetting_are_possible(live: L
 
 def test_a_prepared_example_fills_the_prompt_box_and_the_address(live: LivePage) -> None:
     live.open()
-    live.page.get_by_role("button", name="A fox").click()
+    live.page.locator(".st-key-example").get_by_text("A fox", exact=True).click()
     expect(live.setting("Prompt")).to_have_value("The quick brown fox")
     live.page.wait_for_url("**prompt=The+quick+brown+fox*")
 

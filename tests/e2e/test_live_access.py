@@ -1,0 +1,69 @@
+"""The live page in use: readable by everybody, in both themes, on a phone and on a projector, by keyboard alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Browser, Page, expect
+
+from tests.helpers.app_server import AppServer
+from tests.helpers.live_page import LivePage
+from tests.helpers.page_watch import PageWatch
+
+
+@pytest.fixture(params=["light", "dark"])
+def themed_page(browser: Browser, request: pytest.FixtureRequest) -> Iterator[Page]:
+    context = browser.new_context(color_scheme=request.param, reduced_motion="reduce")
+    page = context.new_page()
+    watch = PageWatch(page)
+    yield page
+    watch.check()
+    context.close()
+
+
+def test_axe_finds_nothing_while_requests_run_wait_and_are_refused(themed_page: Page, app_server: AppServer) -> None:
+    live = LivePage(themed_page, app_server.url).open(prompt="abcdefgh", samples=2, num_blocks=18, block_size="1e9")
+    live.setting("Block size").fill("4")
+    themed_page.keyboard.press("Tab")
+    live.settle()
+    live.add()
+    live.add()
+    live.step(4)
+    live.setting("Samples").fill("8")
+    themed_page.keyboard.press("Tab")
+    live.button("add").click()
+    expect(themed_page.get_by_role("alert").first).to_be_visible()
+    themed_page.get_by_text("More settings").click()
+    live.settle()
+    violations = Axe().run(themed_page).response["violations"]
+    assert [(v["id"], [node["html"][:160] for node in v["nodes"]]) for v in violations] == []
+
+
+def test_a_prompt_is_added_and_stepped_by_keyboard_alone(page: Page, app_server: AppServer) -> None:
+    live = LivePage(page, app_server.url).open()
+    live.setting("Prompt").focus()
+    page.keyboard.press("ControlOrMeta+A")
+    page.keyboard.type("typed")
+    for _ in range(12):
+        page.keyboard.press("Tab")
+        live.settle()
+        if page.evaluate("document.activeElement.textContent") == "Add request":
+            break
+    page.keyboard.press("Enter")
+    expect(live.requests).to_have_count(1)
+    live.settle()
+    page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    live.expect_figure("step", "1")
+    assert live.prompt("A") == "typed"
+
+
+@pytest.mark.parametrize(("width", "height"), [(375, 812), (1024, 768)])
+def test_nothing_sticks_out_while_it_is_in_use(page: Page, app_server: AppServer, width: int, height: int) -> None:
+    page.set_viewport_size({"width": width, "height": height})
+    live = LivePage(page, app_server.url).open(prompt="a rather long prompt without end" * 3, samples=3, num_blocks=200)
+    live.add()
+    live.step(2)
+    assert page.evaluate("document.querySelector('[data-testid=stMain]').scrollWidth") <= width

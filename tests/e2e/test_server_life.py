@@ -1,0 +1,110 @@
+"""The server from its first visitor to its end: deep links, engines of closed tabs, the live line, a clean stop."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import BrowserContext, Page, expect
+
+from tests.helpers.app_server import ROOT, AppServer, running_app, stop
+from tests.helpers.live_page import LivePage
+from views.fault import SENTENCE
+
+TINY = {"PAGED_KV_MODEL": "tiny-random"}
+SECONDS_TO_STOP = 3.0
+
+
+@pytest.fixture(scope="module")
+def tab_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AppServer]:
+    log_file = tmp_path_factory.mktemp("tab_app") / "server.log"
+    with running_app(ROOT / "tests" / "e2e" / "apps" / "tab_app.py", log_file) as server:
+        yield server
+
+
+def test_a_fresh_server_answers_a_deep_link_and_ends_in_three_seconds_in_the_middle_of_a_run(
+    page: Page, tmp_path: Path
+) -> None:
+    with running_app(ROOT / "app.py", tmp_path / "server.log", TINY) as server:
+        live = LivePage(page, server.url).open(max_tokens=200, num_blocks=200)
+        assert page.title() == "Live engine"
+        assert page.get_by_test_id("stSidebarNav").get_by_role("link", name="Start here").is_visible()
+        live.add()
+        live.button("run").click()
+        page.wait_for_function("Number(document.querySelector('[data-figure=step]').textContent) >= 2")
+        page.goto("about:blank")  # so that a lost connection is not held against the page
+        seconds = stop(server.process)
+    assert seconds < SECONDS_TO_STOP
+    assert "Traceback" not in server.log
+    assert "Error" not in server.log
+
+
+def test_the_engine_of_a_closed_tab_is_let_go_and_the_others_stay(
+    context: BrowserContext, tab_server: AppServer
+) -> None:
+    staying, leaving = context.new_page(), context.new_page()
+    for tab in (staying, leaving):
+        tab.goto(tab_server.url)
+        expect(tab.get_by_text("open engines")).to_be_visible(timeout=60_000)
+    expect(leaving.get_by_text("open engines: 2")).to_be_visible()
+    leaving.close()
+    staying.wait_for_timeout(2500)
+    staying.get_by_role("button", name="Look").click()
+    expect(staying.get_by_text("open engines: 1")).to_be_visible()
+
+
+@pytest.mark.parametrize("where", ["script", "callback", "fragment"])
+def test_a_fault_in_a_page_is_one_sentence_and_the_log_has_the_details(page: Page, tmp_path: Path, where: str) -> None:
+    with running_app(ROOT / "tests" / "e2e" / "apps" / "faulty_app.py", tmp_path / "server.log") as server:
+        page.goto(f"{server.url}/?where={where}")
+        page.get_by_role("button", name="Go").click()
+        expect(page.get_by_role("alert")).to_have_text(SENTENCE)
+        assert "RuntimeError" not in page.inner_text("body")
+        page.goto("about:blank")
+        assert "RuntimeError: on purpose" in server.log
+
+
+def test_a_page_of_another_origin_cannot_listen_to_an_engine(
+    page: Page, context: BrowserContext, app_server: AppServer, tab_server: AppServer
+) -> None:
+    with page.expect_websocket(lambda socket: "/api/frames/" in socket.url) as line:
+        LivePage(page, app_server.url).open()
+    path = line.value.url
+    assert _close_code(page, path, seconds=0.5) is None, "our own page is served"
+    stranger = context.new_page()
+    stranger.goto(tab_server.url)
+    assert _close_code(stranger, path) == 1008
+
+
+@pytest.mark.parametrize(
+    ("greeting", "code"),
+    [("not json", 1003), ("[]", 1003), ('{"trace_id": "x"}', 1003), ('{"trace_id": "x", "have": "many"}', 1003)],
+)
+def test_a_greeting_that_makes_no_sense_ends_the_line_and_nothing_else(
+    page: Page, app_server: AppServer, greeting: str, code: int
+) -> None:
+    with page.expect_websocket(lambda socket: "/api/frames/" in socket.url) as line:
+        live = LivePage(page, app_server.url).open()
+    assert _close_code(page, line.value.url, greeting) == code
+    live.add()
+    live.step()
+
+
+def test_an_unknown_run_has_no_line(page: Page, app_server: AppServer) -> None:
+    page.goto(app_server.url)
+    assert _close_code(page, f"{app_server.url.replace('http', 'ws')}/api/frames/{'0' * 32}") == 1008
+
+
+def _close_code(page: Page, url: str, greeting: str = '{"trace_id": "", "have": 0}', seconds: float = 5) -> int | None:
+    """Greet the line and wait for its end: the code it closes with, or None when it stays open."""
+    code: int | None = page.evaluate(
+        """([url, greeting, seconds]) => new Promise(done => {
+            const socket = new WebSocket(url);
+            socket.onopen = () => socket.send(greeting);
+            socket.onclose = event => done(event.code);
+            setTimeout(() => { done(null); socket.close(); }, seconds * 1000);
+        })""",
+        [url, greeting, seconds],
+    )
+    return code
