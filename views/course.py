@@ -48,6 +48,34 @@ GROWTH = CoursePage(
     "growth",
     "Small blocks, taken one at a time, each when a token needs it.",
 )
+BLOCK_TABLE = CoursePage(
+    "pages/block_table.py",
+    "Keep pages in order",
+    ":material/format_list_numbered:",
+    "block_table",
+    "Blocks lie anywhere; a table a request knows their order. Follow one token to its slot.",
+)
+SHARING = CoursePage(
+    "pages/sharing.py",
+    "Share matching prefixes",
+    ":material/call_split:",
+    "sharing",
+    "An equal beginning is stored once, until somebody has to write into it.",
+)
+BATCH = CoursePage(
+    "pages/batch.py",
+    "Memory across a batch",
+    ":material/stacks:",
+    "batch",
+    "Many requests in both layouts: what paging saves, and what it costs.",
+)
+SUMMARY = CoursePage(
+    "pages/summary.py",
+    "The short version",
+    ":material/menu_book:",
+    "summary",
+    "The course in seven lines, details, a glossary with older names, and the sources.",
+)
 LIVE_ENGINE = CoursePage(
     "pages/live_engine.py",
     "Live engine",
@@ -55,7 +83,7 @@ LIVE_ENGINE = CoursePage(
     "live_engine",
     "Type a prompt, step a real model token by token, and watch its block table fill.",
 )
-LESSONS = (RESERVED_SPACE,)
+LESSONS = (RESERVED_SPACE, BLOCK_TABLE)
 COURSE = (HOME, *LESSONS, LIVE_ENGINE)
 
 

@@ -9,7 +9,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 import streamlit as st
@@ -43,8 +43,20 @@ def examples(lesson: str, prepared: Mapping[str, Mapping[str, int | str]]) -> No
             st.button(name, key=f"example_{lesson}_{number}", on_click=partial(set_kept, lesson, **values))
 
 
-def play(lesson: str, picture: Picture, *, name: str, default: int, height: int = 420) -> int:
-    """The map, with its slider as the lesson's control. Returns the value it stands at, kept as `?name=`."""
+def play(
+    lesson: str,
+    picture: Picture,
+    *,
+    name: str,
+    default: int,
+    height: int = 420,
+    selected_seq: str | None = None,
+    on_select: Callable[[], None] | None = None,
+) -> int:
+    """The map, with its slider as the lesson's control. Returns the value it stands at, kept as `?name=`.
+
+    selected_seq: the sequence whose words it shows. on_select: a callback for what is clicked.
+    """
     rule = NumberRule(name, name.capitalize(), picture.values[0], picture.values[-1], default)
     position = picture.position_of(kept(lesson, rule, default))
     draw_corrections(lesson)
@@ -53,6 +65,8 @@ def play(lesson: str, picture: Picture, *, name: str, default: int, height: int 
         key=map_key(lesson),
         position=position,
         height=height,
+        selected_seq=selected_seq,
+        on_select=on_select,
         on_move=partial(_moved, lesson, picture, name),
     )
     st.caption(SCRIPTED)
@@ -71,7 +85,7 @@ def beats(*templates: str, facts: Facts) -> None:
 
 def end(page: CoursePage, *, notice: Sequence[str], paper: str) -> None:
     """What to notice, the section of the paper, and the pages before and after."""
-    st.subheader("What to notice")
+    st.header("What to notice")
     st.markdown("\n".join(f"- {sentence}" for sentence in notice))
     st.markdown(f"**In the paper:** {paper}. [{PAPER}]({PAPER_ADDRESS})")
     before, after = course.neighbours(page)

@@ -1,0 +1,51 @@
+"""Lesson "Keep pages in order": three requests whose blocks lie anywhere, and one token followed to its slot."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any
+
+from engine.scenes.block_table import block_table
+from engine.state import CacheState
+from views.lesson_picture import Picture, Telling, picture
+from views.told import Figure
+from views.url_values import ChoiceRule, NumberRule
+
+KEY = "block_table"
+REQUESTS = ("A", "B", "C")
+REQUEST = ChoiceRule("request", "Request", REQUESTS)
+LARGEST_SHUFFLE = 999_999
+SHUFFLE = NumberRule("shuffle", "Shuffle", 0, LARGEST_SHUFFLE, 0)
+"""0: blocks lie where they were taken. Any other number: an order of its own, the same every time."""
+
+STEP = "step"
+DEFAULT_TOKEN = 5
+
+
+def _written(state: CacheState) -> Mapping[str, Any]:
+    sequence = state.sequences.get("A")
+    return {"written": 0 if sequence is None else sequence.num_computed_tokens}
+
+
+TELLING = Telling(
+    label="A: {written:token} written",
+    figures=(
+        Figure("Blocks in memory", "{usage.num_blocks}"),
+        Figure("Blocks used", "{usage.num_used_blocks}"),
+        Figure("Tokens stored", "{usage.num_written_slots}"),
+        Figure("Slots empty", "{usage.num_empty_slots}"),
+    ),
+    more=_written,
+)
+
+
+@lru_cache(maxsize=64)
+def requests_in_order(shuffle: int) -> Picture:
+    """Values: words of A that are written; with a shuffle one more, in which every block has changed its place."""
+    return picture(block_table(shuffle_seed=shuffle or None), TELLING, "Three requests and their block tables")
+
+
+def token_rule(num_written: int) -> NumberRule:
+    """Tokens that have a slot to be followed to."""
+    return NumberRule("token", "Token", 0, max(num_written - 1, 0), DEFAULT_TOKEN)
