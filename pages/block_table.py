@@ -57,8 +57,20 @@ frame = picture.scene.at(value)
 sequence = frame.sequences.get(request)
 num_written = 0 if sequence is None else sequence.num_computed_tokens
 
+lesson.beats(
+    "**A row is a block of the text.** Row 0 is the first, row 1 the second. "
+    "The number in the row says where that block lies.",
+    "**Press Shuffle.** All {usage.num_blocks:block} change places, and every table follows. "
+    "The words still come in the same order.",
+    facts=picture.facts(value),
+)
 st.header("Follow one token to its slot")
-st.markdown("Click a token in the picture, or give its number. Counting starts at 0, for rows and slots too.")
+lesson.beats(
+    "**One division finds a token.** How often the block size fits into its position gives the row. "
+    "What is left over gives the place inside the block.",
+    "Click a token in the picture, or give its number. Counting starts at 0, for rows and slots too.",
+    facts={},
+)
 if num_written:
     rule = this.token_rule(num_written)
     token = kept(this.KEY, rule, min(this.DEFAULT_TOKEN, int(rule.high)))
@@ -72,15 +84,6 @@ if num_written:
 else:
     st.html(notice(f"{request} has written nothing yet. Move the slider to the right."))
 
-lesson.beats(
-    "**A row is a block of the text.** Row 0 is the first, row 1 the second. "
-    "The number in the row says where that block lies.",
-    "**A token is found with one division.** How often the block size fits into its position gives the row. "
-    "The rest gives the place inside the block.",
-    "**Press Shuffle.** All {usage.num_blocks:block} change places, and every table follows. "
-    "Read along the table: the words come in the same order as before.",
-    facts=picture.facts(value),
-)
 lesson.end(
     BLOCK_TABLE,
     notice=(

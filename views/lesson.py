@@ -18,7 +18,7 @@ from views import course
 from views.course import CoursePage
 from views.html_parts import escaped
 from views.kept import draw_corrections, kept, set_kept
-from views.lesson_picture import Picture
+from views.lesson_picture import Playable, position_of
 from views.memory_map import memory_map
 from views.predict import draw_question
 from views.told import Facts, tell
@@ -45,7 +45,7 @@ def examples(lesson: str, prepared: Mapping[str, Mapping[str, int | str]]) -> No
 
 def play(
     lesson: str,
-    picture: Picture,
+    picture: Playable,
     *,
     name: str,
     default: int,
@@ -58,7 +58,7 @@ def play(
     selected_seq: the sequence whose words it shows. on_select: a callback for what is clicked.
     """
     rule = NumberRule(name, name.capitalize(), picture.values[0], picture.values[-1], default)
-    position = picture.position_of(kept(lesson, rule, default))
+    position = position_of(picture, kept(lesson, rule, default))
     draw_corrections(lesson)
     memory_map(
         picture.payload,
@@ -96,7 +96,7 @@ def end(page: CoursePage, *, notice: Sequence[str], paper: str) -> None:
         _link(after, "Next")
 
 
-def _moved(lesson: str, picture: Picture, name: str) -> None:
+def _moved(lesson: str, picture: Playable, name: str) -> None:
     """The reader let go of the slider. A report about frames that are gone says nothing about these."""
     reported = st.session_state[map_key(lesson)].position
     if not isinstance(reported, Mapping) or reported.get("trace_id") != picture.payload["trace_id"]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from engine.scenes.scene import Scene
 from engine.state import CacheState
@@ -33,9 +33,24 @@ class Telling:
     more: CountMore = lambda _state: {}
 
 
+class Playable(Protocol):
+    """Frames to play. `values[i]` is the control's value in frame i, in rising order."""
+
+    @property
+    def payload(self) -> Payload: ...
+
+    @property
+    def values(self) -> tuple[int, ...]: ...
+
+
+def position_of(playable: Playable, value: int) -> int:
+    """The frame of `value`: of the next lower value that has one, else the first."""
+    return max(bisect_right(playable.values, value) - 1, 0)
+
+
 @dataclass(frozen=True)
 class Picture:
-    """The frames to play and the scene they replay. `values[i]` is the control's value in frame i."""
+    """The frames to play and the scene they replay."""
 
     scene: Scene
     telling: Telling
@@ -44,10 +59,6 @@ class Picture:
     @property
     def values(self) -> tuple[int, ...]:
         return self.scene.values
-
-    def position_of(self, value: int) -> int:
-        """The frame of `value`: of the next lower value that has one, else the first."""
-        return max(bisect_right(self.values, value) - 1, 0)
 
     def facts(self, value: int) -> Facts:
         """Everything counted in the frame of `value`, from the fold of its trace."""
