@@ -14,7 +14,7 @@ from views.frames_route import FRAMES_ROUTE
 from views.html_parts import STYLE_SHEET
 from views.streamlit_private import pages_come_from_navigation_only
 
-SIDEBAR_PIXELS = 230
+SIDEBAR_PIXELS = 250
 
 
 @contextlib.asynccontextmanager

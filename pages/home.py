@@ -43,7 +43,8 @@ for column, (title, query, words) in zip(st.columns(len(TRY_FIRST)), TRY_FIRST, 
 
 st.subheader("The pages")
 for page in COURSE[1:]:
-    st.page_link(page.file, label=f"**{page.title}**", icon=page.icon)
-    st.markdown(page.promise)
+    link, promise = st.columns([1, 2], vertical_alignment="center")
+    link.page_link(page.file, label=f"**{page.title}**", icon=page.icon)
+    promise.markdown(page.promise)
 
 draw_banner_of_default_model()
