@@ -29,7 +29,7 @@ value = lesson.play(this.KEY, picture, name=this.TOKENS, default=this.DEFAULT_TO
 lesson.beats(
     "**Drag the slider.** Each token takes the next slot of the run, in order.",
     "The request holds {waste.num_held:slot} from its first token to its last. "
-    "With {value:token} stored, {waste.num_empty:slot} stand empty: {waste.percent_empty:.0f} % of the reservation.",
+    "Stored: {value:token}. Empty: {waste.num_empty:slot}, {waste.percent_empty:.0f} % of the reservation.",
     "Until the request ends, no other request may use them.",
     facts=picture.facts(value),
 )

@@ -83,7 +83,7 @@ LIVE_ENGINE = CoursePage(
     "live_engine",
     "Type a prompt, step a real model token by token, and watch its block table fill.",
 )
-LESSONS = (RESERVED_SPACE, BLOCK_TABLE)
+LESSONS = (WHAT_IS_CACHED, RESERVED_SPACE, WASTE_BETWEEN, GROWTH, BLOCK_TABLE, SHARING, BATCH)
 COURSE = (HOME, *LESSONS, LIVE_ENGINE)
 
 

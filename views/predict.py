@@ -17,27 +17,32 @@ def draw_question(lesson: str) -> Question:
     """The question of this lesson and `?seed=`, its choices, and why the chosen one is right or wrong."""
     seed = kept(lesson, SEED, 0)
     asked = question(lesson, seed)
-    with st.container(border=True, key=f"question_{lesson}"):
-        st.markdown("**Predict first** · or scroll on; nothing waits for your answer.")
+    with st.container(border=True, gap="small", key=f"question_{lesson}"):
         st.html(_prompt(asked))
-        chosen = st.radio(
-            "Your prediction",
-            range(len(asked.choices)),
-            index=None,
-            format_func=lambda index: asked.choices[index].text,
-            key=f"{lesson}_answer_{seed}",
-            persist_state="session",
-            horizontal=True,
-            label_visibility="collapsed",
-        )
-        words, again = st.columns([5, 1], vertical_alignment="center")
-        with words:
-            st.html(_verdict(None if chosen is None else asked.choices[chosen]))
+        choices, again = st.columns([6, 1], vertical_alignment="center")
+        with choices:
+            chosen = _draw_choices(lesson, asked)
         with again:
             st.button(
-                "Another one", key=f"another_{lesson}", on_click=_ask_another, args=(lesson, seed), width="stretch"
-            )
+                "Another", key=f"another_{lesson}", on_click=_ask_another, args=(lesson, seed), width="stretch",
+                help="Another question. Its seed is in the address.",
+            )  # fmt: skip
+        st.html(_verdict(chosen))
     return asked
+
+
+def _draw_choices(lesson: str, asked: Question) -> Choice | None:
+    chosen = st.radio(
+        "Your prediction",
+        range(len(asked.choices)),
+        index=None,
+        format_func=lambda index: asked.choices[index].text,
+        key=kept_key(lesson, f"answer_{asked.seed}"),
+        persist_state="session",
+        horizontal=True,
+        label_visibility="collapsed",
+    )
+    return None if chosen is None else asked.choices[chosen]
 
 
 def _ask_another(lesson: str, seed: int) -> None:
@@ -49,7 +54,10 @@ def _prompt(asked: Question) -> str:
     """One idea a line, the question itself last."""
     *given, ask = asked.prompt.splitlines()
     lines = "".join(f"<span>{escaped(line)}</span> " for line in given)
-    return f'<p class="pv-ask" data-seed="{asked.seed}">{lines}<strong>{escaped(ask)}</strong></p>'
+    return (
+        f'<p class="pv-ask" data-seed="{asked.seed}"><em>Predict, or scroll on.</em> '
+        f"{lines}<strong>{escaped(ask)}</strong></p>"
+    )
 
 
 def _verdict(choice: Choice | None) -> str:

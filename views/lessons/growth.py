@@ -1,0 +1,107 @@
+"""Lesson "Add pages as the request grows": one request, a block at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any
+
+import pandas as pd
+
+from engine.scenes.growth import growth
+from engine.scenes.reservation import reservation
+from engine.scenes.words import GUIDE_REPLY, passage, words_of
+from engine.state import CacheState
+from engine.usage import block_table_of
+from engine.waste import waste
+from views.lesson_picture import Picture, Telling, picture
+from views.told import Figure
+from views.url_values import ChoiceRule, NumberRule, TextRule
+
+KEY = "growth"
+TOKENS = "tokens"
+DEFAULT_TOKENS = 11
+NUM_RESERVED = 32
+"""Slots of the reservation that the pages are held against, and the most words of a reader."""
+LARGEST_BLOCK, LONGEST_TEXT, LARGEST_PROMPT = 16, 400, 8
+BLOCK_SIZE = NumberRule("block_size", "Block size", 1, LARGEST_BLOCK, 4)
+PROMPT = NumberRule("prompt", "Words of the prompt", 1, LARGEST_PROMPT, 1)
+PASSAGE, GUIDE, OWN = "running text", "the guide's reply", "my own"
+TEXT = ChoiceRule("words", "Words", (PASSAGE, GUIDE, OWN))
+OWN_TEXT = TextRule("text", "Your words", LONGEST_TEXT)
+DEFAULT_OWN = "To be or not to be that is the question"
+
+EXAMPLES: dict[str, dict[str, int | str]] = {
+    "11 tokens on pages of 4": {"block_size": 4, "tokens": 11, "words": PASSAGE, "prompt": 1},
+    "14 words in blocks of 5": {"block_size": 5, "tokens": 14, "words": GUIDE, "prompt": 1},
+    "A prompt of 6 words": {"block_size": 4, "tokens": 6, "words": PASSAGE, "prompt": 6},
+}
+LAYOUT, HELD, USED, EMPTY = "Layout", "Slots held", "Slots used", "Slots empty"
+COUNT, IN_ONE_RUN, ON_PAGES, STORED = "Tokens written", "Held in one run", "Held on pages", "Slots used"
+
+
+def own_words(text: str) -> tuple[str, ...]:
+    """The reader's words, as many as the reservation beside them has slots."""
+    return words_of(text)[:NUM_RESERVED]
+
+
+def words_to_store(choice: str, own: str) -> tuple[str, ...]:
+    """The words of a choice; the running text when the reader has not written any."""
+    if choice == GUIDE:
+        return GUIDE_REPLY
+    return (own_words(own) if choice == OWN else ()) or passage(24)
+
+
+def _beside_a_reservation(words: Sequence[str]) -> Any:
+    in_one_run = reservation(NUM_RESERVED, words)
+
+    def count(state: CacheState) -> dict[str, Any]:
+        table = block_table_of(state, "A")
+        return {
+            "in_one_run": waste(in_one_run.at(sum(entry.num_written for entry in table))),
+            "last_block": table[-1] if table else None,
+        }
+
+    return count
+
+
+@lru_cache(maxsize=64)
+def pages(words: tuple[str, ...], block_size: int, num_prompt_words: int) -> Picture:
+    """Values: tokens written: 0, the prompt, then one more each."""
+    scene = growth(words, block_size, num_prompt_words=min(num_prompt_words, len(words)))
+    telling = Telling(
+        label="{value:token} written",
+        figures=(
+            Figure("Tokens known", "{usage.num_tokens_known}"),
+            Figure("KV written", "{usage.num_tokens_written}"),
+            Figure("Blocks held", "{usage.num_used_blocks}"),
+            Figure("Slots empty", "{usage.num_empty_slots}"),
+        ),
+        more=_beside_a_reservation(words),
+    )
+    return picture(scene, telling, "One request on pages")
+
+
+def comparison(picture: Picture, value: int) -> pd.DataFrame:
+    """The same tokens in one reservation and on pages."""
+    facts = picture.facts(value)
+    usage, in_one_run, on_pages = facts["usage"], facts["in_one_run"], facts["waste"]
+    blocks = f"{usage.num_used_blocks} blocks of {usage.block_size}"
+    rows = ((f"one run of {in_one_run.num_held}", in_one_run), (blocks, on_pages))
+    return pd.DataFrame(
+        {LAYOUT: name, HELD: w.num_held, USED: w.token_states, EMPTY: w.num_empty} for name, w in rows
+    )
+
+
+def held_over_time(picture: Picture) -> pd.DataFrame:
+    """One row a number of tokens written."""
+    return pd.DataFrame(
+        {
+            COUNT: value,
+            IN_ONE_RUN: facts["in_one_run"].num_held,
+            ON_PAGES: facts["waste"].num_held,
+            STORED: facts["waste"].token_states,
+        }
+        for value in picture.values
+        for facts in (picture.facts(value),)
+    )

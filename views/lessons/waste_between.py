@@ -1,0 +1,143 @@
+"""Lesson "Waste between reservations": the reader's own arrivals, in runs of slots and on pages."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import pandas as pd
+
+from engine.contiguous import ALLOCATORS
+from engine.events import RequestRefused
+from engine.scenes.actions import MAX_ACTIONS, Action, Add, format_actions, next_name, parse_actions
+from engine.scenes.fragmentation import BLOCK_SIZE, GAPS, NUM_SLOTS, Fragmentation, fragmentation
+from engine.scenes.scene import Scene
+from engine.state import CacheState
+from engine.waste import longest_free_run, waste
+from views.lesson_picture import Picture, Telling, picture
+from views.told import Figure
+from views.url_values import ChoiceRule, NumberRule
+
+KEY = "fragmentation"
+DONE = "done"
+NAMES_OF_ALLOCATORS = {name: name.replace("_", " ") for name in ALLOCATORS}
+ALLOCATOR = ChoiceRule("allocator", "Allocator", tuple(ALLOCATORS))
+LARGEST_BLOCK = 8
+PAGE_SIZE = NumberRule("block_size", "Block size", 1, LARGEST_BLOCK, BLOCK_SIZE)
+LENGTH = NumberRule("length", "Tokens of the next request", 1, NUM_SLOTS, 6)
+GAPS_TEXT = format_actions(GAPS)
+
+EXAMPLES: dict[str, dict[str, int | str]] = {
+    "Gaps of 8, 6 and 10": {"do": GAPS_TEXT, "done": len(GAPS), "allocator": "first_fit"},
+    "Best fit keeps a gap": {"do": "A8 B4 C6 D14 -A -C E5 F8", "done": 8, "allocator": "best_fit"},
+    "Buddy rounds up": {"do": "A5 B9 C3 D7", "done": 4, "allocator": "buddy"},
+    "Empty memory": {"do": "", "done": 0},
+}
+ACTION, FREE, LONGEST, FREE_ON_PAGES, REFUSED = (
+    "Actions", "Slots free", "Longest free run", "Slots free on pages", "Refused",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class ActionsRule:
+    """`?do=A8+-A` is a list of actions that can be replayed."""
+
+    key: str = "do"
+
+    def correct(self, raw: str) -> tuple[str, str] | None:
+        try:
+            parse_actions(raw)
+        except ValueError as error:
+            return GAPS_TEXT, f"The actions in the address cannot be replayed, so the prepared ones are. {error}"
+        return None
+
+
+def refusals(state: CacheState) -> dict[str, Any]:
+    refused = state.counters.num_refused
+    return {"refused": refused}
+
+
+IN_RUNS = Telling(
+    label="{value:action}",
+    figures=(
+        Figure("Slots free", "{waste.free}"),
+        Figure("Longest free run", "{longest_run}"),
+        Figure("Lost to rounding up", "{waste.external_fragmentation}"),
+        Figure("Requests refused", "{refused}"),
+    ),
+    more=refusals,
+)
+ON_PAGES = Telling(
+    label="{value:action}",
+    figures=(
+        Figure("Slots free", "{waste.free}"),
+        Figure("Blocks free", "{usage.num_free_blocks}"),
+        Figure("Slots empty in last blocks", "{waste.num_empty}"),
+        Figure("Requests refused", "{refused}"),
+    ),
+    more=refusals,
+)
+
+
+@dataclass(frozen=True)
+class BothLayouts:
+    """The same actions twice. `actions` are those that both replay."""
+
+    actions: tuple[Action, ...]
+    scenes: Fragmentation
+    in_runs: Picture
+    on_pages: Picture
+
+
+@lru_cache(maxsize=64)
+def both_layouts(text: str, allocator: str, block_size: int) -> BothLayouts:
+    """Value k of both pictures: memory after the first k actions."""
+    actions = parse_actions(text)
+    scenes = fragmentation(actions, allocator, NUM_SLOTS, block_size)
+    return BothLayouts(
+        actions,
+        scenes,
+        picture(scenes.contiguous, IN_RUNS, f"In runs, {NAMES_OF_ALLOCATORS[allocator]}"),
+        picture(scenes.paged, ON_PAGES, "The same arrivals on pages"),
+    )
+
+
+def residents(both: BothLayouts) -> list[str]:
+    """Who holds memory at the end, in either layout, in order of arrival."""
+    value = len(both.actions)
+    holders = set(both.scenes.contiguous.at(value).regions)
+    holders |= {name for name, sequence in both.scenes.paged.at(value).sequences.items() if sequence.block_table}
+    return [action.request_id for action in both.actions if isinstance(action, Add) and action.request_id in holders]
+
+
+def has_room_for_more(actions: Sequence[Action]) -> bool:
+    return len(actions) < MAX_ACTIONS
+
+
+def with_request(actions: Sequence[Action], num_tokens: int) -> str:
+    return format_actions([*actions, Add(next_name(actions), num_tokens)])
+
+
+def over_time(both: BothLayouts) -> pd.DataFrame:
+    """One row a number of actions: what is free in either layout, and who was refused by then."""
+    contiguous, paged = both.scenes.contiguous, both.scenes.paged
+    return pd.DataFrame(
+        {
+            ACTION: value,
+            FREE: waste(contiguous.at(value)).free,
+            LONGEST: longest_free_run(contiguous.at(value)),
+            FREE_ON_PAGES: waste(paged.at(value)).free,
+            REFUSED: refusal_in(contiguous, value),
+        }
+        for value in contiguous.values
+    )
+
+
+def refusal_in(scene: Scene, value: int) -> str:
+    """The engine's reason, when the action that leads to `value` was refused."""
+    if value == 0 or scene.frame_of[value] == scene.frame_of[value - 1]:
+        return ""
+    events = scene.trace.events_of(scene.frame_of[value])
+    return "".join(f"{event.request_id}: {event.reason}" for event in events if isinstance(event, RequestRefused))
