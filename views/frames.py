@@ -120,6 +120,11 @@ class FrameStream:
         """Everything so far, for `memory_map`."""
         return _payload(list(self.messages), self.title, self.trace_id)
 
+    def opening(self) -> Payload:
+        """A payload without frames, for a map that gets them all over its `live` line: the same small thing at
+        every rerun, however long the run."""
+        return _payload([], self.title, self.trace_id) | {"is_open": True}
+
     def message(self, trace_id: str | None, have: int) -> Payload:
         """What a map that has `have` messages of run `trace_id` lacks: `{trace_id, from, frames}`, ready for JSON."""
         start = min(max(have, 0), len(self.messages)) if trace_id == self.trace_id else 0

@@ -92,8 +92,7 @@ def memory_map(
 
 def read_selection(payload: Payload, asked: int | None, position: Any, selection: Any) -> MapSelection:
     """What the browser reported, checked: it is input. Reports about another trace are ignored."""
-    index = _index(payload, asked, position)
-    base = MapSelection(index, payload["frames"][index]["step"] if payload["frames"] else 0)
+    base = _place_in_open_run(payload, asked, position) if payload.get("is_open") else _place(payload, asked, position)
     if not isinstance(selection, dict) or selection.get("trace_id") != payload["trace_id"]:
         return base
     if selection.get("kind") not in SELECTION_KINDS:
@@ -111,13 +110,26 @@ def read_selection(payload: Payload, asked: int | None, position: Any, selection
     )
 
 
-def _index(payload: Payload, asked: int | None, position: Any) -> int:
+def _place(payload: Payload, asked: int | None, position: Any) -> MapSelection:
     last = max(len(payload["frames"]) - 1, 0)
-    reported = None
-    if isinstance(position, dict) and position.get("trace_id") == payload["trace_id"]:
-        reported = _whole(position.get("index"))
+    reported = _reported(payload, position, "index")
     chosen = reported if reported is not None else asked
-    return last if chosen is None else min(max(chosen, 0), last)
+    index = last if chosen is None else min(max(chosen, 0), last)
+    return MapSelection(index, payload["frames"][index]["step"] if payload["frames"] else 0)
+
+
+def _place_in_open_run(payload: Payload, asked: int | None, position: Any) -> MapSelection:
+    """The frames are the browser's, and only it knows how many there are: its word is taken for index and step."""
+    index = _reported(payload, position, "index")
+    step = _reported(payload, position, "step")
+    fallback = max(asked or 0, 0)
+    return MapSelection(fallback if index is None else index, fallback if step is None else step)
+
+
+def _reported(payload: Payload, position: Any, field: str) -> int | None:
+    if not isinstance(position, dict) or position.get("trace_id") != payload["trace_id"]:
+        return None
+    return _whole(position.get(field))
 
 
 def _whole(value: Any) -> int | None:

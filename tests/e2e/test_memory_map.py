@@ -199,11 +199,14 @@ def test_live_frames_go_on_over_a_line_that_is_cut(page: Page, tmp_path: Path) -
         the_map = page.locator(".st-key-map")
         expect(label(the_map)).to_have_text("Step 6", timeout=20_000)
         steps = [frame["step"] for message in received for frame in json.loads(message)["frames"]]
-        assert steps == [1, 2, 3, 4, 5, 6]
+        assert steps == [0, 1, 2, 3, 4, 5, 6]
         the_map.get_by_text("The same as text and tables").click()
         assert table_rows(the_map, "Sequences")[0][2:4] == ["9", "8"]
         go_to(the_map, 2)
         assert table_rows(the_map, "Sequences")[0][2:5] == ["5", "4", "6"]
+        expect(page.get_by_text("position=2 step=2")).to_be_visible()
+        page.goto(f"{server.url}/?position=3")
+        expect(label(the_map)).to_have_text("Step 3", timeout=20_000)
 
 
 def test_a_map_that_is_taken_away_and_brought_back_works_again(page: Page, maps: AppServer) -> None:

@@ -11,7 +11,7 @@ from engine.trace import Trace
 from tests.helpers.map_traces import busy, fox, gaps, two_answers
 from views import tables
 from views.changes import changes
-from views.frames import frames_payload
+from views.frames import FrameStream, frames_payload
 from views.labels import PALETTE, OwnerLabels, nth_letter
 from views.memory_map import MapSelection, read_selection
 from views.narration import sentences, step_text
@@ -155,6 +155,13 @@ class TestReports:
         shown = read_selection(self.payload, 7, {"index": bad, "trace_id": self.here}, click)
         assert (shown.position, shown.block_id, shown.seq) == (7, None, 0)
         assert shown.seq_id == (bad if isinstance(bad, str) else None)
+
+    def test_in_an_open_run_the_browsers_place_is_taken(self) -> None:
+        opening = FrameStream(fox(), "run").opening()
+        assert opening["frames"] == [] and opening["is_open"]
+        assert read_selection(opening, None, {"index": 41, "step": 39, "trace_id": "run"}, None) == MapSelection(41, 39)
+        assert read_selection(opening, 7, {"index": 41, "step": 39, "trace_id": "old"}, None) == MapSelection(7, 7)
+        assert read_selection(opening, None, None, None) == MapSelection(0, 0)
 
     @pytest.mark.parametrize("junk", ["x", 3, [], {"kind": "evil"}, {"kind": "block"}, {"kind": {}, "trace_id": here}])
     def test_junk_is_no_selection(self, junk: object) -> None:

@@ -140,6 +140,7 @@ class MemoryMap {
     this.store.append(messages.slice(Math.max(0, this.store.numMessages - from)));
     const last = Math.max(this.store.length - 1, 0);
     this.index = follows ? last : Math.min(this.index, last);
+    this.takeAwaited();
   }
 
   // A position asked from Python moves the map when it is news, not when it is the echo of our own report.
@@ -148,7 +149,15 @@ class MemoryMap {
     this.askedPosition = position;
     if (this.isEcho(position)) return;
     this.controls.stop(false);
-    this.index = this.lastReported = Math.max(0, Math.min(position, this.store.length - 1));
+    this.awaited = Math.max(0, position);
+    this.takeAwaited();
+  }
+
+  // Stand where asked, as soon as there are so many frames: a live line may still bring them.
+  takeAwaited() {
+    if (this.awaited === undefined || !this.store.length) return;
+    this.index = this.lastReported = Math.min(this.awaited, this.store.length - 1);
+    if (this.index === this.awaited) this.awaited = undefined;
   }
 
   // Python may answer fewer times than we report: an answer settles its report and those before it.
@@ -166,6 +175,7 @@ class MemoryMap {
 
   show(index, { moves = false }) {
     const next = Math.max(0, Math.min(index, this.store.length - 1));
+    this.awaited = undefined;
     if (next === this.index && this.painted === next) return;
     this.index = next;
     this.root.classList.toggle("gentle", Boolean(moves));

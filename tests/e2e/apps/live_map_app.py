@@ -54,8 +54,9 @@ async def lifespan(_app: st.App) -> AsyncIterator[None]:
 
 
 if st.runtime.exists():
-    first = FrameStream(new_engine().trace, "live-run")
-    first.update()
-    memory_map(first.payload(), key="map", live="frames")
+    asked = st.query_params.get("position")
+    opening = FrameStream(new_engine().trace, "live-run").opening()
+    shown = memory_map(opening, key="map", live="frames", position=None if asked is None else int(asked))
+    st.text(f"position={shown.position} step={shown.step}")
 else:
     app = st.App(__file__, lifespan=lifespan, routes=[WebSocketRoute("/frames", serve_frames)])
