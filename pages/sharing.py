@@ -46,7 +46,7 @@ def _draw_forks_of(text: str, other: str, block_size: int) -> None:
     st.header("The same fork, slowly")
     lesson.beats("One frame for each thing that happens to memory. Use the arrow keys.", facts={})
     slow = this.slow_motion(text, other, block_size, fork_at)
-    lesson.play(this.SLOW, slow, name=this.MOMENT, default=slow.values[-1])
+    lesson.play(this.SLOW, slow, name=this.MOMENT, default=slow.values[0])
 
 
 def draw_paper_figures() -> None:

@@ -1,0 +1,115 @@
+"""Lesson: many requests at once, in reservations and in blocks; what paging saves and what it costs."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from views import lesson
+from views.batch_comparison import comparison_chart, usage_chart
+from views.charts import draw_chart
+from views.course import BATCH
+from views.kept import kept, kept_key
+from views.lesson_picture import position_of
+from views.lessons import batch as this
+from views.memory_map import memory_map
+
+
+def draw_controls() -> this.BothLayouts:
+    lesson.examples(this.KEY, this.EXAMPLES)
+    block_side, reserved_side, _rest = st.columns([1, 1, 2])
+    block_size = kept(this.KEY, this.BLOCK, int(this.BLOCK.default))
+    num_reserved = kept(this.KEY, this.RESERVED, int(this.RESERVED.default))
+    with block_side:
+        st.number_input("Block size", int(this.BLOCK.low), int(this.BLOCK.high), key=kept_key(this.KEY, "block_size"))
+    with reserved_side:
+        st.number_input(
+            "Slots reserved for each", int(this.RESERVED.low), int(this.RESERVED.high),
+            key=kept_key(this.KEY, "reserved"),
+        )  # fmt: skip
+    return this.both_layouts(num_reserved, block_size)
+
+
+def draw_both_layouts(both: this.BothLayouts) -> None:
+    value = lesson.play(this.KEY, both.reserved, name=this.REQUESTS, default=this.DEFAULT_REQUESTS, height=260)
+    memory_map(
+        both.in_blocks.payload,
+        key="map_in_blocks",
+        position=position_of(both.in_blocks, value),
+        controls=False,
+        height=320,
+    )
+    lesson.beats(
+        "**Above: one reservation each.** {value:request} hold {reserved.num_held:slot} from start to end, "
+        "whatever they write. {reserved.num_empty} of these are empty.",
+        "**Below: blocks.** Each request rounds up to whole blocks of its own: {in_blocks.num_held:slot} in all, "
+        "{in_blocks.num_empty} of them empty.",
+        "Both store the same {in_blocks.token_states:token}. Blocks hold {percent_fewer:.0f} % fewer slots.",
+        facts=both.reserved.facts(value),
+    )
+    draw_chart(comparison_chart(both.table), both.table, "Slots by number of requests", key="slots_by_requests")
+
+
+def draw_saving_and_cost() -> None:
+    saving, cost = st.columns(2, gap="large")
+    with saving:
+        st.header("What it saves")
+        lesson.beats(
+            "**Empty slots.** A request wastes less than one block, however long it gets.",
+            "**Gaps.** Every block fits every request, so no free memory is out of reach.",
+            "**Copies.** Equal beginnings can be stored once.",
+            "The room that is left serves more requests at once.",
+            facts={},
+        )
+    with cost:
+        st.header("What it costs")
+        lesson.beats(
+            "**A look-up for every block read.** Neighbouring tokens may lie far apart, and the kernel must ask the "
+            "table. The paper measured its attention kernel 20 to 26 % slower than a contiguous one (section 7.1).",
+            "**A layout of its own.** Keys and values lie in blocks, so every attention kernel must be written for it.",
+            "**A block size to choose.** Large blocks mean fewer look-ups and longer empty tails; small ones the "
+            "reverse. Try 1 and 64 above.",
+            "The attention equation and the weights stay as they are. Nothing is compressed.",
+            facts={},
+        )
+
+
+def draw_gauges(both: this.BothLayouts) -> None:
+    st.header("A full gauge is not a full memory")
+    lesson.beats(
+        "Servers such as vLLM report how many **blocks** are taken. A block with one token in it counts as taken.",
+        facts={},
+    )
+    value = lesson.play(
+        this.GAUGE, this.gauge(), name=this.GAUGE_REQUESTS, default=this.gauge().values[-1], height=260
+    )
+    lesson.beats(
+        "{value:request} with prompts of 17 tokens, in blocks of {usage.block_size}. "
+        "The gauge reads **{usage.block_fraction:.1%}**; **{usage.slot_fraction:.1%}** of the slots hold keys and "
+        "values.",
+        "The 17th token opens a second block, and almost all of that block is empty. "
+        "With long texts the two gauges come close; with short ones they do not.",
+        facts=this.gauge().facts(value),
+    )
+    table = this.gauge_table(both)
+    draw_chart(usage_chart(table), table, "Both gauges for the batch above", key="gauges_by_requests")
+
+
+lesson.begin(
+    BATCH,
+    this.KEY,
+    "One request wastes a few slots. A server runs many, and what they waste together is room for more of them.",
+)
+both = draw_controls()
+draw_both_layouts(both)
+draw_saving_and_cost()
+draw_gauges(both)
+lesson.end(
+    BATCH,
+    notice=(
+        "The tokens stored are the same in both layouts. Only the empty slots become fewer.",
+        "The waste in blocks grows with the number of requests, not with their length: one tail each.",
+        "With blocks larger than the texts, paging can hold more than reservations do.",
+        "How many more requests a server really serves depends on the work it gets, not on this sum alone.",
+    ),
+    paper="Section 3.1 with Fig. 2 (where memory goes), section 7.1 (the kernel's cost), section 7.2 (block sizes)",
+)

@@ -1,0 +1,104 @@
+"""Lesson "Memory across a batch": the same requests in reservations and in blocks, and two gauges of one pool."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import pandas as pd
+
+from engine.scenes.batch import BLOCK_SIZE, LENGTHS, NUM_RESERVED, Batch, batch, blocks_side_by_side
+from engine.state import CacheState
+from engine.waste import percent_fewer_held, waste
+from views.batch_comparison import comparison_frame, usage_frame
+from views.lesson_picture import Picture, Telling, picture
+from views.told import Figure
+from views.url_values import NumberRule
+
+KEY, GAUGE = "batch", "gauge"
+REQUESTS, DEFAULT_REQUESTS = "requests", 5
+LARGEST_BLOCK = 64
+BLOCK = NumberRule("block_size", "Block size", 1, LARGEST_BLOCK, BLOCK_SIZE)
+RESERVED = NumberRule("reserved", "Slots reserved for each", max(LENGTHS), 128, NUM_RESERVED)
+
+EXAMPLES: dict[str, dict[str, int | str]] = {
+    "Five requests": {"requests": 5, "block_size": BLOCK_SIZE, "reserved": NUM_RESERVED},
+    "Blocks of one slot": {"requests": 10, "block_size": 1, "reserved": NUM_RESERVED},
+    "Blocks of 16": {"requests": 10, "block_size": 16, "reserved": NUM_RESERVED},
+    "A limit of 128": {"requests": 10, "block_size": 16, "reserved": 128},
+}
+
+FIGURES = (
+    Figure("Slots reserved", "{reserved.num_held}"),
+    Figure("Slots in blocks", "{in_blocks.num_held}"),
+    Figure("Tokens stored", "{in_blocks.token_states}"),
+    Figure("Fewer slots", "{percent_fewer:.0f} %"),
+)
+SAY = (
+    "{value:request}: {in_blocks.token_states:token} stored.",
+    "Reserved: {reserved.num_held:slot}, {reserved.num_empty} of them empty.",
+    "In blocks: {in_blocks.num_held:slot}, {in_blocks.num_empty} of them empty.",
+)
+
+
+@dataclass(frozen=True)
+class BothLayouts:
+    """Value k of both pictures: the first k requests with all their tokens."""
+
+    scenes: Batch
+    reserved: Picture
+    in_blocks: Picture
+    table: pd.DataFrame
+
+
+@lru_cache(maxsize=32)
+def both_layouts(num_reserved: int, block_size: int) -> BothLayouts:
+    scenes = batch(LENGTHS, num_reserved, block_size)
+
+    def compare(state: CacheState) -> Mapping[str, Any]:
+        """A step adds a request in both layouts, so the step says which two frames belong together."""
+        reserved, in_blocks = scenes.contiguous.at(state.step), scenes.paged.at(state.step)
+        return {
+            "reserved": waste(reserved),
+            "in_blocks": waste(in_blocks),
+            "percent_fewer": percent_fewer_held(in_blocks, reserved),
+        }
+
+    telling = Telling("{value:request}", FIGURES, SAY, compare)
+    in_blocks = Telling("{value:request}", (), SAY, compare)
+    return BothLayouts(
+        scenes,
+        picture(scenes.contiguous, telling, "One reservation for each request"),
+        picture(scenes.paged, in_blocks, "The same requests in blocks"),
+        comparison_frame(scenes),
+    )
+
+
+GAUGE_LENGTHS, GAUGE_BLOCK_SIZE, GAUGE_BLOCKS = (17, 18), 16, 6
+"""Two prompts of 17 tokens in blocks of 16; the second has written one token of its reply."""
+GAUGE_REQUESTS = "running"
+
+GAUGE_FIGURES = (
+    Figure("Blocks used", "{usage.num_used_blocks}"),
+    Figure("Blocks in the pool", "{usage.num_blocks}"),
+    Figure("Gauge of blocks", "{usage.block_fraction:.1%}"),
+    Figure("Slots in use", "{usage.slot_fraction:.1%}"),
+)
+
+
+@lru_cache(maxsize=1)
+def gauge() -> Picture:
+    """Values: requests running."""
+    scene = blocks_side_by_side(GAUGE_LENGTHS, GAUGE_BLOCK_SIZE, GAUGE_BLOCKS)
+    say = (
+        "{value:request}: {usage.num_used_blocks} of {usage.num_blocks:block} used, "
+        "{usage.num_written_slots} of {usage.num_slots:slot} hold keys and values.",
+    )
+    return picture(scene, Telling("{value:request}", GAUGE_FIGURES, say), "Two gauges of one pool")
+
+
+def gauge_table(both: BothLayouts) -> pd.DataFrame:
+    """The two gauges of the batch above, by number of requests."""
+    return usage_frame(both.scenes.paged)
