@@ -84,7 +84,7 @@ LIVE_ENGINE = CoursePage(
     "Type a prompt, step a real model token by token, and watch its block table fill.",
 )
 LESSONS = (WHAT_IS_CACHED, RESERVED_SPACE, WASTE_BETWEEN, GROWTH, BLOCK_TABLE, SHARING, BATCH)
-COURSE = (HOME, *LESSONS, LIVE_ENGINE)
+COURSE = (HOME, *LESSONS, SUMMARY, LIVE_ENGINE)
 
 
 def neighbours(page: CoursePage) -> tuple[CoursePage | None, CoursePage | None]:
