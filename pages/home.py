@@ -35,13 +35,13 @@ Behind these pages runs a real engine with a real model. Every picture replays w
 """
 )
 
-st.subheader("Try first")
+st.header("Try first")
 for column, (title, query, words) in zip(st.columns(len(TRY_FIRST)), TRY_FIRST, strict=True):
     with column, st.container(border=True):
         st.page_link(LIVE_ENGINE.file, label=f"**{title}**", icon=LIVE_ENGINE.icon, query_params=query)
         st.markdown(words)
 
-st.subheader("The pages")
+st.header("The pages")
 for page in COURSE[1:]:
     link, promise = st.columns([1, 2], vertical_alignment="center")
     link.page_link(page.file, label=f"**{page.title}**", icon=page.icon)
