@@ -9,6 +9,7 @@ import plotly.graph_objects as go
 import streamlit as st
 
 from views.html_parts import escaped
+from views.labels import PALETTE
 
 MARKS = ("square", "circle", "diamond")
 DASHES = ("solid", "dash", "dot")
@@ -22,10 +23,11 @@ def line_chart(table: pd.DataFrame, x: str, columns: Sequence[str], unit: str, *
     steps: values hold until the next one, as counts of memory do.
     """
     figure = go.Figure()
-    for column, mark, dash in zip(columns, MARKS, DASHES, strict=False):
+    for column, mark, dash, colour in zip(columns, MARKS, DASHES, PALETTE, strict=False):
         figure.add_scatter(
             x=table[x], y=table[column], name=column, mode="lines+markers",
-            marker={"symbol": mark, "size": 8}, line={"dash": dash, "width": 2.5, "shape": "hv" if steps else "linear"},
+            marker={"symbol": mark, "size": 8, "color": colour},
+            line={"dash": dash, "width": 2.5, "color": colour, "shape": "hv" if steps else "linear"},
         )  # fmt: skip
     figure.update_layout(
         height=HEIGHT,

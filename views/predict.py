@@ -17,47 +17,44 @@ def draw_question(lesson: str) -> Question:
     """The question of this lesson and `?seed=`, its choices, and why the chosen one is right or wrong."""
     seed = kept(lesson, SEED, 0)
     asked = question(lesson, seed)
-    with st.container(border=True, gap="small", key=f"question_{lesson}"):
-        st.html(_prompt(asked))
-        choices, again = st.columns([6, 1], vertical_alignment="center")
+    with st.expander("Predict first, or fold this away", expanded=True, key=f"question_{lesson}"):
+        st.html(_prompt(asked) + _verdict(_chosen(lesson, asked)))
+        choices, again = st.columns([5, 1], vertical_alignment="center")
         with choices:
-            chosen = _draw_choices(lesson, asked)
+            st.radio(
+                "Your prediction",
+                range(len(asked.choices)),
+                index=None,
+                format_func=lambda index: asked.choices[index].text,
+                key=_answer_key(lesson, seed),
+                persist_state="session",
+                horizontal=True,
+                label_visibility="collapsed",
+            )
         with again:
-            st.button(
-                "Another", key=f"another_{lesson}", on_click=_ask_another, args=(lesson, seed), width="stretch",
-                help="Another question. Its seed is in the address.",
-            )  # fmt: skip
-        st.html(_verdict(chosen))
+            st.button("Another one", key=f"another_{lesson}", on_click=_ask_another, args=(lesson, seed))
     return asked
 
 
-def _draw_choices(lesson: str, asked: Question) -> Choice | None:
-    chosen = st.radio(
-        "Your prediction",
-        range(len(asked.choices)),
-        index=None,
-        format_func=lambda index: asked.choices[index].text,
-        key=kept_key(lesson, f"answer_{asked.seed}"),
-        persist_state="session",
-        horizontal=True,
-        label_visibility="collapsed",
-    )
-    return None if chosen is None else asked.choices[chosen]
+def _chosen(lesson: str, asked: Question) -> Choice | None:
+    index = st.session_state.get(_answer_key(lesson, asked.seed))
+    return None if index is None else asked.choices[index]
+
+
+def _answer_key(lesson: str, seed: int) -> str:
+    return kept_key(lesson, f"answer_{seed}")
 
 
 def _ask_another(lesson: str, seed: int) -> None:
     set_kept(lesson, seed=(seed + 1) % (LARGEST_SEED + 1))
-    st.session_state.pop(kept_key(lesson, f"answer_{seed}"), None)
+    st.session_state.pop(_answer_key(lesson, seed), None)
 
 
 def _prompt(asked: Question) -> str:
     """One idea a line, the question itself last."""
     *given, ask = asked.prompt.splitlines()
     lines = "".join(f"<span>{escaped(line)}</span> " for line in given)
-    return (
-        f'<p class="pv-ask" data-seed="{asked.seed}"><em>Predict, or scroll on.</em> '
-        f"{lines}<strong>{escaped(ask)}</strong></p>"
-    )
+    return f'<p class="pv-ask" data-seed="{asked.seed}">{lines}<strong>{escaped(ask)}</strong></p>'
 
 
 def _verdict(choice: Choice | None) -> str:

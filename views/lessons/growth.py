@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
+from random import Random
 from typing import Any
 
 import pandas as pd
 
 from engine.scenes.growth import growth
 from engine.scenes.reservation import reservation
+from engine.scenes.scripted_run import blocks_for
 from engine.scenes.words import GUIDE_REPLY, passage, words_of
 from engine.state import CacheState
 from engine.usage import block_table_of
@@ -68,9 +70,11 @@ def _beside_a_reservation(words: Sequence[str]) -> Any:
 @lru_cache(maxsize=64)
 def pages(words: tuple[str, ...], block_size: int, num_prompt_words: int) -> Picture:
     """Values: tokens written: 0, the prompt, then one more each."""
-    scene = growth(words, block_size, num_prompt_words=min(num_prompt_words, len(words)))
+    scene = growth(
+        words, block_size, num_prompt_words=min(num_prompt_words, len(words)), free_order=_scattered(words, block_size)
+    )
     telling = Telling(
-        label="{value:token} written",
+        label="{value:token}",
         figures=(
             Figure("Tokens known", "{usage.num_tokens_known}"),
             Figure("KV written", "{usage.num_tokens_written}"),
@@ -80,6 +84,12 @@ def pages(words: tuple[str, ...], block_size: int, num_prompt_words: int) -> Pic
         more=_beside_a_reservation(words),
     )
     return picture(scene, telling, "One request on pages")
+
+
+def _scattered(words: Sequence[str], block_size: int) -> list[int]:
+    """An order for the free blocks in which neighbours rarely follow each other, as on a busy server."""
+    num_blocks = blocks_for(len(words) + 1, block_size) + 1
+    return Random(num_blocks).sample(range(num_blocks), num_blocks)
 
 
 def comparison(picture: Picture, value: int) -> pd.DataFrame:

@@ -28,11 +28,11 @@ EXAMPLES: dict[str, dict[str, int | str]] = {
 }
 
 TELLING = Telling(
-    label="{value:token} used",
+    label="{value:token}",
     figures=(
-        Figure("Slots reserved", "{waste.num_held}"),
+        Figure("Slots reserved", "{waste.num_held:,}"),
         Figure("Tokens stored", "{waste.token_states}"),
-        Figure("Slots empty", "{waste.num_empty}"),
+        Figure("Slots empty", "{waste.num_empty:,}"),
         Figure("Share empty", "{waste.percent_empty:.0f} %"),
     ),
 )

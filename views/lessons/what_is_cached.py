@@ -55,7 +55,7 @@ def cached(model_name: str, precision: str) -> Picture:
         }
 
     scene = what_is_cached(FOX[:NUM_PROMPT], (*FOX[NUM_PROMPT:], *passage(NUM_REPLY))[:NUM_REPLY])
-    return picture(scene, Telling("{value:token} written", FIGURES, more=size), "The cache of one request")
+    return picture(scene, Telling("{value:token}", FIGURES, more=size), "The cache of one request")
 
 
 def card_facts(model_name: str, precision: str, card_gb: int) -> dict[str, Any]:
