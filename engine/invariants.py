@@ -10,6 +10,7 @@ from collections import Counter
 
 from engine.events import Event, SlotsWritten
 from engine.kv_cache import KVCacheManager
+from engine.memory_watch import HasFingerprints, MemoryWatch
 from engine.sequence import Sequence
 from engine.state import CacheState
 from engine.trace import Trace
@@ -31,6 +32,7 @@ class InvariantChecker:
         self.trace = trace
         self.state = CacheState()
         self._num_read = 0
+        self._watch = _watch(kv.store, kv.block_size)
 
     def check(self, live: list[Sequence]) -> None:
         """Raises InvariantError naming the first broken rule. `live`: all unfinished sequences."""
@@ -38,14 +40,19 @@ class InvariantChecker:
         self._check_free_queue()
         self._check_ref_counts()
         self._check_table_lengths(live)
+        self._check_cursors(live)
+        self._check_context(live)
         self._check_findable_content()
         self._check_swap_space()
         self._check_log_tells_the_truth(live)
+        self._check_memory_follows_log()
 
     def _read_new_events(self) -> None:
         for event in self.trace.events[self._num_read :]:
             self._check_write(event)
             self.state.apply(event)
+            if self._watch:
+                self._watch.note(event)
         self._num_read = len(self.trace.events)
 
     def _check_write(self, event: Event) -> None:
@@ -86,6 +93,25 @@ class InvariantChecker:
         if strays:
             raise InvariantError("table_length", f"finished sequences still hold tables: {sorted(strays)}")
 
+    def _check_cursors(self, live: list[Sequence]) -> None:
+        """Each unfinished sequence has a token to run: without one there are no logits, and it would wait for ever."""
+        for seq in live:
+            if seq.num_computed_tokens >= seq.num_tokens:
+                detail = f"{seq.seq_id} has {seq.num_computed_tokens} of its {seq.num_tokens} tokens computed"
+                raise InvariantError("token_to_run", f"{detail}, and none left to give the next one")
+
+    def _check_context(self, live: list[Sequence]) -> None:
+        """Whoever follows a table from entry 0 on reads the sequence's own tokens, in order."""
+        for seq in live:
+            table = self.kv.block_tables.get(seq.seq_id)
+            for position in range(seq.num_computed_tokens if table else 0):
+                slot = self.kv.slot(seq.seq_id, position)
+                held = self.state.blocks[slot // self.kv.block_size].slots[slot % self.kv.block_size]
+                if held is None or (held.position, held.token_id) != (position, seq.token_ids[position]):
+                    there = f"token {held.position} of {held.seq_id}" if held else "nothing"
+                    detail = f"{seq.seq_id} looks for its token {position} in slot {slot} and finds {there}"
+                    raise InvariantError("read_own_tokens", detail)
+
     def _check_findable_content(self) -> None:
         """A findable block holds exactly the tokens it is found by."""
         for block, drawn in zip(self.kv.pool.blocks, self.state.blocks, strict=True):
@@ -123,3 +149,14 @@ class InvariantChecker:
     def _require_equal(self, what: str, engine_has: object, log_says: object) -> None:
         if engine_has != log_says:
             raise InvariantError("log_tells_the_truth", f"{what}: engine {engine_has}, log {log_says}")
+
+    def _check_memory_follows_log(self) -> None:
+        """Keys and values change in the slots that the log names, and nowhere else."""
+        changed = self._watch.changed_slots() if self._watch else []
+        if changed:
+            raise InvariantError("memory_follows_log", f"slots {changed} changed, and no event says so")
+
+
+def _watch(store: object, block_size: int) -> MemoryWatch | None:
+    """None where nothing is stored that could be looked at: a script, or a model made for tests."""
+    return MemoryWatch(store, block_size) if isinstance(store, HasFingerprints) else None

@@ -10,6 +10,8 @@ from torch import Tensor
 from engine.available_memory import available_memory
 from kernels.backend import Backend
 
+_INTEGER_OF_SIZE = {1: torch.int8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
+
 BlockPairs = Iterable[tuple[int, int]]
 """(source block id, destination block id)."""
 
@@ -98,6 +100,14 @@ class KVStore:
         for layer in self._layers:
             for cache in layer:
                 cache.index_copy_(0, moved_to, cache.clone())
+
+    def fingerprints(self) -> list[int]:
+        """A number for each slot of the device, by its bits in the first layer (every layer uses the same slots)."""
+        key_cache, value_cache = self._layers[0]
+        rows = torch.cat([key_cache.flatten(0, 1).flatten(1), value_cache.flatten(0, 1).flatten(1)], dim=1)
+        bits = rows.view(_INTEGER_OF_SIZE[rows.itemsize]).to(torch.int64)
+        odd_numbers = torch.arange(1, 2 * bits.shape[1], 2, device=bits.device) * 0x1E3779B97F4A7C15
+        return [int(number) for number in (bits * odd_numbers).sum(dim=1).tolist()]
 
     def _swap(self, source: Tensor, destination: Tensor, pairs: BlockPairs) -> None:
         src_to_dst = _as_tensor(pairs)

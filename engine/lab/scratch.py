@@ -1,0 +1,56 @@
+"""Scratch engines: built for one experiment, run, compared, thrown away. The weights are shared, the memory is not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from engine.config import EngineConfig
+from engine.engine import Engine
+from engine.loading import load_parts
+from engine.parts import EngineParts
+from engine.weights import LoadedModel
+
+PartsMaker = Callable[[EngineConfig], EngineParts]
+"""Makes the parts of one more engine, with a memory of its own."""
+
+MAX_STEPS = 2_000
+"""Where a scratch engine is stopped: an experiment may have broken it so that it never ends."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What one sequence generated. `is_complete`: it ended by itself."""
+
+    seq_id: str
+    token_ids: tuple[int, ...]
+    text: str
+    is_complete: bool
+
+
+def parts_maker(loaded: LoadedModel) -> PartsMaker:
+    """Engines around weights that are loaded already."""
+    return lambda config: load_parts(config, loaded)
+
+
+def run_to_end(engine: Engine, max_steps: int = MAX_STEPS) -> bool:
+    """Step until nothing is left to do. False when `max_steps` steps were not enough."""
+    for _ in range(max_steps):
+        if not engine.has_unfinished_requests():
+            return True
+        engine.step()
+    return not engine.has_unfinished_requests()
+
+
+def replies_of(engine: Engine, request_ids: Iterable[str]) -> tuple[Reply, ...]:
+    """The reply of every sequence of these requests, in their order."""
+    outputs = [output for request_id in request_ids for output in engine.output(request_id).outputs]
+    return tuple(Reply(o.seq_id, o.token_ids, o.text, o.finish_reason is not None) for o in outputs)
+
+
+def first_difference(one: Sequence[int], other: Sequence[int]) -> int | None:
+    """The first index at which two token lists differ; where one simply ends sooner, its length. None when equal."""
+    for index, (a, b) in enumerate(zip(one, other, strict=False)):
+        if a != b:
+            return index
+    return None if len(one) == len(other) else min(len(one), len(other))

@@ -1,0 +1,71 @@
+"""Rules that the random lives never break, each broken here by hand: the rule is named."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from engine import Engine, EngineConfig, SamplingParams
+from engine.invariants import InvariantError
+from engine.lab.scratch import parts_maker
+from tests.helpers.models import loaded
+
+CONFIG = EngineConfig(
+    model="tiny-random", block_size=4, num_blocks=16, num_cpu_blocks=16, preemption_mode="swap",
+    attention_backend="reference",
+)  # fmt: skip
+
+
+@pytest.fixture
+def engine() -> Engine:
+    """Ten prompt tokens and two chosen ones, eleven of them written: blocks 0, 1 full, block 2 holds three."""
+    engine = Engine(CONFIG, parts_maker(loaded("tiny-random"))(CONFIG))
+    engine.add_request("0123456789", SamplingParams(max_tokens=20, ignore_eos=True, n=2))
+    for _ in range(2):  # the second step copies on write
+        engine.step()
+        engine.check_invariants()
+    return engine
+
+
+def broken_rule(engine: Engine) -> str:
+    with pytest.raises(InvariantError) as caught:
+        engine.check_invariants()
+    return caught.value.rule
+
+
+def test_no_token_to_run(engine: Engine) -> None:
+    seq = engine.scheduler.running[0].live_sequences[0]
+    seq.num_computed_tokens = seq.num_tokens
+    assert broken_rule(engine) == "token_to_run"
+
+
+def test_a_table_out_of_order(engine: Engine) -> None:
+    table = engine.kv.block_tables["A"]
+    table[0], table[1] = table[1], table[0]
+    with pytest.raises(InvariantError, match="looks for its token 0 in slot 4 and finds token 4 of A"):
+        engine.check_invariants()
+
+
+@pytest.mark.parametrize("slot", [0, 10, 63])
+def test_memory_that_changes_without_an_event(engine: Engine, slot: int) -> None:
+    engine.parts.store.key_cache[0].view(64, 2, 16)[slot, 1, 15] += 1e-6  # type: ignore[union-attr]
+    with pytest.raises(InvariantError, match=rf"memory_follows_log: slots \[{slot}\] changed"):
+        engine.check_invariants()
+
+
+@pytest.mark.parametrize(
+    "act",
+    [
+        Engine.step,
+        lambda engine: engine.shuffle_blocks([3, 0, 1, 2, *range(15, 3, -1)]),
+        lambda engine: (engine.shuffle_blocks([1, 0, *range(2, 16)]), engine.step()),
+        lambda engine: (engine.preempt_request("A"), engine.step(), engine.step()),
+    ],
+    ids=["written", "moved", "moved and written", "swapped out and in"],
+)
+def test_memory_that_changes_where_events_say_so(engine: Engine, act: Callable[[Engine], object]) -> None:
+    before = engine.parts.store.key_cache.clone()  # type: ignore[union-attr]
+    act(engine)
+    assert not before.equal(engine.parts.store.key_cache)  # type: ignore[union-attr]
+    engine.check_invariants()
