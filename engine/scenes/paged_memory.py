@@ -64,7 +64,7 @@ class PagedMemory:
 
     def check_invariants(self) -> None:
         """Raises InvariantError with the broken rule named."""
-        self._checker.check(list(self.residents.values()))
+        self._checker.check_memory(list(self.residents.values()))
 
     def _add(self, arrival: Arrival) -> None:
         name, step = arrival.request_id, self.trace.step
