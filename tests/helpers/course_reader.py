@@ -42,6 +42,7 @@ class CourseReader:
         self.page.wait_for_selector(
             "[data-testid=stApp][data-test-script-state=notRunning]", timeout=SECONDS_FOR_A_PAGE * 1000
         )
+        self.page.wait_for_function("!document.querySelector('[data-testid=stMain] [data-stale=true]')")
         for the_map in self.maps.all():
             expect(the_map.locator("svg.picture[viewBox]")).to_be_visible(timeout=SECONDS_FOR_A_PAGE * 1000)
 
@@ -50,11 +51,12 @@ class CourseReader:
         self.page.wait_for_timeout(300)
 
     def open_everything(self) -> None:
-        """Unfold what is folded, so that nothing is left unjudged."""
+        """Unfold what is folded, so that nothing is left unjudged, and let it fade in."""
         for summary in self.page.locator("[data-testid=stMain] details:not([open]) > summary").all():
             if summary.is_visible():
                 summary.click()
         self.settle()
+        self.page.wait_for_timeout(400)
 
     @property
     def heading(self) -> Locator:

@@ -1,0 +1,237 @@
+"""Lessons 6 to 9 without a browser: the guides' figures stand on the page, and each comes from the engine's fold."""
+
+from __future__ import annotations
+
+import base64
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from engine.questions import question
+from engine.scenes.batch import batch
+from engine.scenes.block_table import block_table
+from engine.scenes.sharing import copy_on_write
+from engine.scenes.words import words_of
+from engine.usage import address_of, block_table_of, usage_of
+from engine.waste import percent_fewer_held, waste
+from tests.app.conftest import OpenPage
+from tests.helpers.app_html import all_html, sentences, table_rows
+from views.course import BATCH, BLOCK_TABLE, SHARING, SUMMARY
+from views.glossary import GLOSSARY
+
+
+def shown_map(app: AppTest, title: str) -> dict[str, Any]:
+    """What the page sent to the map of that title."""
+    maps = [json.loads(element.proto.json) for element in app.get("bidi_component")]
+    [shown] = [data for data in maps if data["payload"]["title"].startswith(title)]
+    return shown
+
+
+def shown_frame(app: AppTest, title: str) -> dict[str, Any]:
+    shown = shown_map(app, title)
+    frame: dict[str, Any] = shown["payload"]["frames"][shown["position"]]
+    return frame
+
+
+def figures(app: AppTest, title: str) -> dict[str, str]:
+    return {key: text for key, _name, text in shown_frame(app, title)["figures"]}
+
+
+def lookup(app: AppTest) -> dict[str, int]:
+    """The numbers of the look-up, by the field they show."""
+    html = all_html(app)
+    names = ("logical_index", "offset", "block_id", "slot")
+    return {name: int(html.split(f'data-figure="{name}">')[1].split("<")[0]) for name in names}
+
+
+# ---- keep pages in order ----
+
+
+def test_the_table_of_the_guide_stands_on_the_page(open_page: OpenPage) -> None:
+    app = open_page(BLOCK_TABLE.file)
+    assert not app.exception
+    assert [row[:2] for row in table_rows(app, "A")] == [["0", "6"], ["1", "1"], ["2", "8"]]
+    assert figures(app, "Three requests")["usage.num_blocks"] == "9"
+
+
+@pytest.mark.parametrize(("request_id", "token"), [("A", 0), ("A", 6), ("B", 3), ("C", 2)])
+def test_a_token_is_followed_by_the_engines_numbers(open_page: OpenPage, request_id: str, token: int) -> None:
+    app = open_page(BLOCK_TABLE.file, request=request_id, token=str(token))
+    scene = block_table()
+    address = address_of(scene.at(scene.values[-1]), request_id, token)
+    assert lookup(app) == {name: getattr(address, name) for name in ("logical_index", "offset", "block_id", "slot")}
+    assert f"{address.block_id} × {address.block_size} + {address.offset}" in all_html(app)
+
+
+def test_shuffling_changes_the_table_and_not_the_words(open_page: OpenPage) -> None:
+    app = open_page(BLOCK_TABLE.file)
+    app.button(key="shuffle").click().run()
+    scene = block_table(shuffle_seed=1)
+    frame = scene.at(scene.values[-1])
+    entries = block_table_of(frame, "A")
+    assert [row[1] for row in table_rows(app, "A")] == [str(entry.block_id) for entry in entries] != ["6", "1", "8"]
+    assert app.query_params["shuffle"] == "1"
+    assert lookup(app)["slot"] == address_of(frame, "A", 5).slot
+    assert '<span class="pv-piece">quiet</span>' in all_html(app)
+    app.button(key="put_back").click().run()
+    assert [row[1] for row in table_rows(app, "A")] == ["6", "1", "8"]
+
+
+def test_a_request_that_has_written_nothing_says_so(open_page: OpenPage) -> None:
+    app = open_page(BLOCK_TABLE.file, request="C", step="1")
+    assert not app.exception
+    assert "C has written nothing yet. Move the slider to the right." in sentences(app)
+
+
+def test_a_token_beyond_the_last_is_brought_back(open_page: OpenPage) -> None:
+    app = open_page(BLOCK_TABLE.file, request="C", token="6")
+    assert app.number_input(key="block_table_token").value == 3
+    assert lookup(app)["slot"] == address_of(block_table().at(7), "C", 3).slot
+
+
+# ---- share matching prefixes ----
+
+
+def test_two_answers_share_three_blocks_and_three_copies_are_avoided(open_page: OpenPage) -> None:
+    app = open_page(SHARING.file)
+    assert not app.exception
+    shown = figures(app, "Sharing")
+    assert (shown["usage.num_shared_blocks"], shown["usage.num_copies_avoided"]) == ("3", "3")
+    assert "name the same 3 blocks" in all_html(app)
+
+
+@pytest.mark.parametrize("way", ["find by content (vLLM)", "find by content, one prompt", "asked again later"])
+def test_every_way_of_sharing_is_drawn(open_page: OpenPage, way: str) -> None:
+    app = open_page(SHARING.file, way=way)
+    assert not app.exception
+    assert shown_map(app, "Sharing")["payload"]["title"] == f"Sharing: {way}"
+
+
+MINE = "one two three four five six"
+
+
+@pytest.mark.parametrize(("after", "copied"), [(1, 1), (2, 1), (3, 1), (4, 0), (5, 1)])
+def test_a_fork_of_the_readers_words_copies_inside_a_block_only(open_page: OpenPage, after: int, copied: int) -> None:
+    app = open_page(SHARING.file, text=MINE, other="else", after=str(after))
+    scene = copy_on_write(words_of(MINE), ("else",))[after]
+    counted = scene.at(1).counters.num_copies
+    assert figures(app, "Forked")["counters.num_copies"] == str(counted) == str(copied)
+    assert ("at the edge of a block" in all_html(app)) is (copied == 0)
+    assert shown_frame(app, "Forked")["label"] == f"fork after {after} word{'s' if after > 1 else ''}"
+
+
+def test_words_that_cannot_be_forked_are_refused_in_words(open_page: OpenPage) -> None:
+    app = open_page(SHARING.file, text="alone")
+    assert "A fork needs at least two words: one before it and one after." in sentences(app)
+    app = open_page(SHARING.file, text=" ".join(["word"] * 25))
+    assert "The picture has room for 24 words; these are 25." in sentences(app)
+
+
+def test_fewer_words_bring_the_fork_back_within_them(open_page: OpenPage) -> None:
+    app = open_page(SHARING.file, after="6")
+    app.text_input(key="forking_text").set_value("one two three").run()
+    assert not app.exception
+    assert shown_frame(app, "Forked")["label"] == "fork after 2 words"
+
+
+def test_the_papers_figures_end_as_printed(open_page: OpenPage) -> None:
+    fig8 = figures(open_page(SHARING.file), "Fig. 8")
+    assert (fig8["counters.num_copies"], fig8["usage.num_shared_blocks"]) == ("1", "1")
+    fig9 = figures(open_page(SHARING.file, figure="Fig. 9: beam search"), "Fig. 9")
+    assert (fig9["counters.num_copies"], fig9["usage.num_shared_blocks"]) == ("0", "5")
+
+
+# ---- memory across a batch ----
+
+
+def test_five_requests_are_100_64_53_and_36_percent(open_page: OpenPage) -> None:
+    app = open_page(BATCH.file)
+    assert not app.exception
+    both = batch()
+    reserved, in_blocks = both.contiguous.at(5), both.paged.at(5)
+    assert figures(app, "One reservation") == {
+        "reserved.num_held": str(waste(reserved).num_held),
+        "in_blocks.num_held": str(waste(in_blocks).num_held),
+        "in_blocks.token_states": str(waste(in_blocks).token_states),
+        "percent_fewer": f"{percent_fewer_held(in_blocks, reserved):.0f} %",
+    }
+    assert list(figures(app, "One reservation").values()) == ["100", "64", "53", "36 %"]
+    assert shown_map(app, "The same requests")["position"] == 5
+
+
+@pytest.mark.parametrize(("block_size", "reserved", "requests"), [(1, 20, 10), (16, 128, 3), (64, 18, 10)])
+def test_the_controls_of_the_batch(open_page: OpenPage, block_size: int, reserved: int, requests: int) -> None:
+    app = open_page(BATCH.file, block_size=str(block_size), reserved=str(reserved), requests=str(requests))
+    both = batch(num_reserved=reserved, block_size=block_size)
+    shown = figures(app, "One reservation")
+    assert shown["reserved.num_held"] == str(reserved * requests)
+    assert shown["in_blocks.num_held"] == str(usage_of(both.paged.at(requests)).num_held_slots)
+
+
+def test_the_two_gauges_part(open_page: OpenPage) -> None:
+    app = open_page(BATCH.file)
+    shown = figures(app, "Two gauges")
+    assert (shown["usage.block_fraction"], shown["usage.slot_fraction"]) == ("66.7%", "36.5%")
+
+
+def test_the_charts_are_drawn_from_the_batch(open_page: OpenPage) -> None:
+    app = open_page(BATCH.file, block_size="5")
+    spec = json.loads(app.get("plotly_chart")[0].proto.spec)
+    drawn = {trace["name"]: trace for trace in spec["data"]}
+    both = batch(block_size=5)
+    expected = [waste(both.paged.at(number)).num_held for number in both.paged.values[1:]]
+    assert _numbers(drawn["Slots in blocks"]["y"]) == expected
+    assert all(f"<td>{number}</td>" in all_html(app) for number in expected)
+
+
+def _numbers(column: Any) -> list[int]:
+    """Plotly writes long columns as base64."""
+    if isinstance(column, list):
+        return column
+    return [int(value) for value in np.frombuffer(base64.b64decode(column["bdata"]), dtype=column["dtype"])]
+
+
+# ---- the short version ----
+
+
+def test_the_short_version_says_the_golden_figures(open_page: OpenPage) -> None:
+    app = open_page(SUMMARY.file)
+    assert not app.exception
+    said = " ".join(text.value for text in app.text)
+    for golden in (
+        "7 of 16 slots used leave 9 (56 %)",
+        "60 of 2,048 leave 1,988",
+        "Gaps of 8, 6 and 10 slots make 24 free",
+        "need 20",
+        "11 tokens take 3 blocks of 4 and leave 1 slot empty",
+        "A reply of 14 leaves 18 of 32 reserved slots empty, or 1 of 15 in blocks",
+        "0 → 6, 1 → 1, 2 → 8, over 9 blocks",
+        "Two answers share 3 blocks: 3 copies avoided",
+        "Five requests of 53 tokens hold 100 slots as reservations and 64 in blocks: 36 % fewer",
+    ):
+        assert golden in said
+
+
+def test_the_glossary_has_every_word_once(open_page: OpenPage) -> None:
+    html = all_html(open_page(SUMMARY.file))
+    assert len({term.name for term in GLOSSARY}) == len(GLOSSARY) == html.count('<tr><th scope="row">')
+
+
+# ---- questions ----
+
+
+@pytest.mark.parametrize(
+    ("file", "lesson"), [(BLOCK_TABLE.file, "block_table"), (SHARING.file, "sharing"), (BATCH.file, "batch")]
+)
+def test_the_seed_in_the_address_asks_the_same_question(open_page: OpenPage, file: str, lesson: str) -> None:
+    app = open_page(file, seed="7")
+    asked = question(lesson, 7)
+    assert app.radio[0].options == [choice.text for choice in asked.choices]
+    right = asked.choices.index(asked.right)
+    app.radio[0].set_value(right).run()
+    assert 'data-verdict="right"' in all_html(app)
+    app.button(key=f"another_{lesson}").click().run()
+    assert app.query_params["seed"] == "8"
