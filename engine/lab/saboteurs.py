@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Protocol
+from typing import Any, Protocol
 
 from torch import Tensor
 
@@ -39,9 +39,9 @@ class Scene:
 class Saboteur(Protocol):
     """`title` names the deed, `sentence` says what is broken, `meaning` why the reply suffers."""
 
-    title: ClassVar[str]
-    sentence: ClassVar[str]
-    meaning: ClassVar[str]
+    title: str
+    sentence: str
+    meaning: str
 
     def scene(self, config: EngineConfig, prompt: Sequence[int]) -> Scene:
         """A scene around the prompt, shortened where need be. Raises ValueError when the prompt is too short for it."""
@@ -51,9 +51,9 @@ class Saboteur(Protocol):
 
 
 class SwapTableEntries:
-    title: ClassVar[str] = "Swap two table entries"
-    sentence: ClassVar[str] = "The first and the last entry of A's block table change places; no key or value moves."
-    meaning: ClassVar[str] = (
+    title = "Swap two table entries"
+    sentence = "The first and the last entry of A's block table change places; no key or value moves."
+    meaning = (
         "A looks for its first tokens in its last block, which is not full: some tokens are never read, and empty "
         "slots are. (Had both blocks been full, the same keys would be read in another order. They carry their "
         "positions, so the reply would not change, though the table would be just as wrong.)"
@@ -72,9 +72,9 @@ class SwapTableEntries:
 
 
 class SkipCopyOnWrite:
-    title: ClassVar[str] = "Skip a copy-on-write"
-    sentence: ClassVar[str] = "Two samples share a half-filled block, and both write on in it as if it were their own."
-    meaning: ClassVar[str] = (
+    title = "Skip a copy-on-write"
+    sentence = "Two samples share a half-filled block, and both write on in it as if it were their own."
+    meaning = (
         "Both write into the same slot. One sample's token overwrites the other's, which then reads it as its own."
     )
 
@@ -92,13 +92,9 @@ class SkipCopyOnWrite:
 
 
 class FreeSharedBlockEarly:
-    title: ClassVar[str] = "Free a shared block early"
-    sentence: ClassVar[str] = (
-        "The first block that two samples share goes back to the free queue while both still read it."
-    )
-    meaning: ClassVar[str] = (
-        "Request B takes the block and writes its own prompt into it. The samples go on reading, and find B's."
-    )
+    title = "Free a shared block early"
+    sentence = "The first block that two samples share goes back to the free queue while both still read it."
+    meaning = "Request B takes the block and writes its own prompt into it. The samples go on reading, and find B's."
 
     def scene(self, config: EngineConfig, prompt: Sequence[int]) -> Scene:
         _require(len(prompt) >= config.block_size, f"a prompt of at least {config.block_size} tokens")
@@ -114,13 +110,9 @@ class FreeSharedBlockEarly:
 
 
 class ShiftSlot:
-    title: ClassVar[str] = "Shift a slot by one"
-    sentence: ClassVar[str] = (
-        "From now on every key and value is written one slot behind the place that the table gives it."
-    )
-    meaning: ClassVar[str] = (
-        "The newest token's keys and values are never where attention looks for them; it reads what was there."
-    )
+    title = "Shift a slot by one"
+    sentence = "From now on every key and value is written one slot behind the place that the table gives it."
+    meaning = "The newest token's keys and values are never where attention looks for them; it reads what was there."
 
     def scene(self, config: EngineConfig, prompt: Sequence[int]) -> Scene:
         return Scene(_without_swap(config), (Visit(0, tuple(prompt), _greedy()),), strike_after=2)
@@ -140,11 +132,9 @@ class ShiftSlot:
 
 
 class PrefixHitCoversLastToken:
-    title: ClassVar[str] = "Let a prefix hit cover the last token"
-    sentence: ClassVar[str] = "A prompt that is wholly in the prefix cache counts as computed, its last token included."
-    meaning: ClassVar[str] = (
-        "B has nothing left to compute, so there are no scores to choose its first token from. It waits for ever."
-    )
+    title = "Let a prefix hit cover the last token"
+    sentence = "A prompt that is wholly in the prefix cache counts as computed, its last token included."
+    meaning = "B has nothing left to compute, so there are no scores to choose its first token from. It waits for ever."
 
     def scene(self, config: EngineConfig, prompt: Sequence[int]) -> Scene:
         """The prompt must end where a block ends, for only full blocks are found."""
