@@ -256,7 +256,7 @@ def test_a_row_and_a_block_light_the_others_by_keyboard_alone(page: Page, maps: 
 
 def test_tab_visits_each_part_once_and_arrows_move_inside(page: Page, maps: AppServer) -> None:
     the_map = open_map(page, maps, "scene=fox&position=7")
-    the_map.get_by_role("button", name="Show sequence A").focus()
+    the_map.get_by_text("Export", exact=True).focus()
     for part in (".tok[data-pos='0']", ".row[data-logical='0']", ".blk[data-block='0']"):
         page.keyboard.press("Tab")
         expect(the_map.locator(part)).to_be_focused()
@@ -417,6 +417,18 @@ def test_the_svg_stands_alone(page: Page, maps: AppServer) -> None:
     assert "var(" not in text and "color-mix" not in text and "oklab" not in text and 'class="' not in text
     ids = {node.get("id") for node in root.iter()}
     assert set(re.findall(r"url\([^#]*#([\w-]+)", text)) <= ids
+
+
+def test_the_export_menu_closes_when_left(page: Page, maps: AppServer) -> None:
+    the_map = open_map(page, maps, "scene=fox&position=7")
+    item = the_map.get_by_role("button", name="PNG picture")
+    the_map.get_by_text("Export", exact=True).press("Enter")
+    expect(item).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(item).to_be_hidden()
+    the_map.get_by_text("Export", exact=True).press("Enter")
+    the_map.locator("input.range").focus()
+    expect(item).to_be_hidden()
 
 
 def test_the_png_is_twice_the_svgs_size(page: Page, maps: AppServer) -> None:

@@ -1,6 +1,7 @@
 // Where things go. Pure functions of sizes: the same input gives the same picture.
 
 const DETAILS = ["text", "slots", "cells"];
+const TEXT_MAY_EXCEED = 1.3; // words are worth some scrolling
 
 // The ways to lay `count` blocks of `blockSize` slots into a width, from the richest that fits the height.
 function planBlocks({ count, blockSize, width, maxHeight, unit, detail, wordWidth }) {
@@ -9,7 +10,8 @@ function planBlocks({ count, blockSize, width, maxHeight, unit, detail, wordWidt
   for (const name of wanted) {
     plan = name === "cells" ? planCells(count, width, maxHeight, unit) : planCards(name, count, blockSize, width, unit, wordWidth, maxHeight);
     const nodes = name === "cells" ? 0 : count * blockSize;
-    if (plan && ((plan.height <= maxHeight && nodes <= 1500) || (name === "text" && nodes <= 64))) return plan;
+    const allowed = name === "text" ? maxHeight * TEXT_MAY_EXCEED : maxHeight;
+    if (plan && ((plan.height <= allowed && nodes <= 1500) || (name === "text" && nodes <= 64))) return plan;
   }
   return plan ?? planCells(count, width, maxHeight, unit);
 }

@@ -35,6 +35,7 @@ class Lanes {
   }
 
   paint(state) {
+    this.box.hidden = this.map.store.seqs.length < 2; // nothing to choose from
     const lanes = this.read(state);
     const signature = JSON.stringify([lanes, this.map.seq]);
     if (signature === this.signature) return;

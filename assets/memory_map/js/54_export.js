@@ -9,8 +9,9 @@ class Exports {
     this.menu = htmlEl("details", "exports", parent);
     htmlEl("summary", "", this.menu, "Export");
     const list = htmlEl("div", "menu", this.menu);
-    this.menu.onfocusout = (e) => this.menu.contains(e.relatedTarget) || this.close();
-    this.menu.onkeydown = (e) => e.key === "Escape" && this.close();
+    list.addEventListener("mousedown", (e) => e.preventDefault()); // a click here must not first take the focus away
+    this.menu.addEventListener("focusout", (e) => this.menu.contains(e.relatedTarget) || this.close());
+    this.menu.addEventListener("keydown", (e) => e.key === "Escape" && this.close());
     this.item(list, "SVG picture", () => this.saveSvg());
     this.item(list, "PNG picture", () => this.savePng());
     this.item(list, "Frames as JSON", () => this.saveJson());
