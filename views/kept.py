@@ -4,7 +4,7 @@
     st.number_input("Reservation", 1, 64, key=kept_key(LESSON, "slots"))
 
 An address names a value by `?slots=`. Without it, the tab remembers what it last was, also over other pages. A value
-out of range is brought within it, and `draw_corrections` says so. Nothing here runs the page again.
+out of range is brought within it, and `draw_corrections` says so.
 """
 
 from __future__ import annotations
@@ -14,12 +14,15 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 import streamlit as st
+from streamlit.errors import StreamlitAPIException
 
 from views.html_parts import notice
 from views.url_values import Rule
 
 SECONDS_UNTIL_THE_BROWSER_ANSWERS = 1.5
+SECONDS_UNTIL_NAMES_ARE_FREE = 0.3
 _STORE = "kept_values"
+_CLAIMED, _FIRST_RUN = "kept_names_claimed", "first run"
 Value = TypeVar("Value", int, str)
 
 
@@ -67,6 +70,21 @@ def draw_corrections(lesson: str) -> None:
             st.html(notice(entry.correction))
 
 
+def settle_address() -> None:
+    """Call at the end of a page: names that could not be written yet are written in a run of their own."""
+    if _CLAIMED in st.session_state:
+        _run_once_more()
+
+
+@st.fragment(run_every=SECONDS_UNTIL_NAMES_ARE_FREE)
+def _run_once_more() -> None:
+    """Streamlit runs this with the page, and then by the clock."""
+    if st.session_state.get(_CLAIMED) == _FIRST_RUN:
+        st.session_state[_CLAIMED] = ""
+    elif st.session_state.pop(_CLAIMED, None) is not None:
+        st.rerun()
+
+
 def _take(entry: Kept, key: str, rule: Rule, raw: str, default: int | str) -> None:
     """The text as a value, corrected where the rule says so."""
     value, entry.correction = rule.correct(raw) or (raw, "")
@@ -88,8 +106,12 @@ def _write(entry: Kept, name: str, raw: str | None, default: int | str) -> None:
     if entry.text is not None and entry.text != text:
         entry.replaced[entry.text] = time.monotonic()
     entry.text = text
-    if raw != text and (raw is not None or entry.value != default):
+    if raw == text or (raw is None and entry.value == default):
+        return
+    try:
         st.query_params[name] = text
+    except StreamlitAPIException:  # a widget of the page before this one holds the name until this run ends
+        st.session_state[_CLAIMED] = _FIRST_RUN
 
 
 def _store() -> dict[str, Kept]:

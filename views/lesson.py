@@ -17,7 +17,7 @@ import streamlit as st
 from views import course
 from views.course import CoursePage
 from views.html_parts import escaped
-from views.kept import draw_corrections, kept, set_kept
+from views.kept import draw_corrections, kept, set_kept, settle_address
 from views.lesson_picture import Playable, position_of
 from views.memory_map import memory_map
 from views.predict import draw_question
@@ -94,6 +94,7 @@ def end(page: CoursePage, *, notice: Sequence[str], paper: str) -> None:
         _link(before, "Previous")
     with right:
         _link(after, "Next")
+    settle_address()
 
 
 def _moved(lesson: str, picture: Playable, name: str) -> None:
