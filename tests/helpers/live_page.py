@@ -8,6 +8,8 @@ from playwright.sync_api import Locator, Page, expect
 
 MODEL_MILLISECONDS = 180_000
 """Patience for a model to load."""
+STEP_MILLISECONDS = 30_000
+"""Patience for one step of the model on a busy machine."""
 
 
 class LivePage:
@@ -37,7 +39,7 @@ class LivePage:
     def add(self) -> None:
         before = self.requests.count()
         self.button("add").click()
-        expect(self.requests).to_have_count(before + 1)
+        expect(self.requests).to_have_count(before + 1, timeout=STEP_MILLISECONDS)
         self.settle()
 
     def step(self, times: int = 1) -> None:
@@ -59,7 +61,7 @@ class LivePage:
         return self.page.locator(f"[data-figure='{key}']").inner_text()
 
     def expect_figure(self, key: str, value: str) -> None:
-        expect(self.page.locator(f"[data-figure='{key}']")).to_have_text(value)
+        expect(self.page.locator(f"[data-figure='{key}']")).to_have_text(value, timeout=STEP_MILLISECONDS)
 
     def prompt(self, seq_id: str) -> str:
         return self._text(f"[data-prompt='{seq_id}']")
