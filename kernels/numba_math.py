@@ -1,4 +1,4 @@
-"""The little that Numba lacks for these kernels: bfloat16, a vectorised exponential, and a cache that may be absent.
+"""What Numba lacks for these kernels: bfloat16, prefetching, atomics, a vectorised exponential, an optional cache.
 
 Everything here is inlined into the loops that call it. Numba's cache on disk watches only the file of the outer
 function, so after an edit here delete the `*.nbi` files in the kernels' `__pycache__` folders.
@@ -63,6 +63,34 @@ def power_of_two(_context, _exponent):
         return builder.bitcast(builder.shl(biased, biased.type(23)), ir.FloatType())
 
     return types.float32(types.int32), generate
+
+
+@intrinsic
+def prefetch(_context, array, index):
+    """Ask for the cache line of array[index], into the second-level cache, without waiting for it."""
+
+    def generate(context, builder, signature, arguments):
+        data = context.make_array(signature.args[0])(context, builder, arguments[0]).data
+        address = builder.bitcast(builder.gep(data, [arguments[1]]), ir.IntType(8).as_pointer())
+        flag = ir.IntType(32)
+        function = ir.FunctionType(ir.VoidType(), [address.type, flag, flag, flag])
+        read, second_level, data_cache = flag(0), flag(2), flag(1)
+        llvm_prefetch = builder.module.declare_intrinsic("llvm.prefetch", [address.type], function)
+        builder.call(llvm_prefetch, [address, read, second_level, data_cache])
+        return context.get_dummy_value()
+
+    return types.void(array, index), generate
+
+
+@intrinsic
+def fetch_add(_context, array, index, amount):
+    """array[index] += amount in one indivisible step, publishing all writes before it. Returns the old value."""
+
+    def generate(context, builder, signature, arguments):
+        data = context.make_array(signature.args[0])(context, builder, arguments[0]).data
+        return builder.atomic_rmw("add", builder.gep(data, [arguments[1]]), arguments[2], "acq_rel")
+
+    return types.int64(array, types.intp, types.int64), generate
 
 
 LOG2_E = np.float32(1.4426950408889634)
