@@ -1,0 +1,158 @@
+"""Lessons in a real browser: the picture follows the drag, the keyboard is enough, an address brings the page back."""
+
+from __future__ import annotations
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.helpers.app_server import AppServer
+from tests.helpers.lesson_page import LessonPage
+from tests.helpers.lessons import LESSONS, Golden, LessonCase
+
+each_lesson = pytest.mark.parametrize("case", LESSONS, ids=lambda case: case.name)
+GOLDENS = [pytest.param(case, golden, id=f"{case.name}-{golden.value}") for case in LESSONS for golden in case.goldens]
+
+
+@pytest.mark.parametrize(("case", "golden"), GOLDENS)
+def test_the_guides_figures_stand_in_the_page(
+    page: Page, app_server: AppServer, case: LessonCase, golden: Golden
+) -> None:
+    lesson = LessonPage(page, app_server.url, case).open(**golden.query)
+    shown = lesson.figures()
+    assert {key: shown.get(key) for key in golden.figures} == golden.figures
+    for sentence in golden.says:
+        assert sentence in lesson.told()
+
+
+@each_lesson
+def test_the_picture_follows_the_drag_and_the_script_hears_on_release(
+    page: Page, app_server: AppServer, case: LessonCase
+) -> None:
+    lesson = LessonPage(page, app_server.url, case).open()
+    y = lesson.grab()
+    page.wait_for_timeout(100)
+    told, address = lesson.told(), page.url
+    cells, figures = lesson.map.locator("svg").first.inner_html(), lesson.figures()
+    lesson.drag_to(0.6, y)
+    page.wait_for_timeout(100)
+    assert lesson.figures() != figures
+    assert lesson.map.locator("svg").first.inner_html() != cells
+    page.wait_for_timeout(400)
+    assert (lesson.told(), page.url) == (told, address), "nothing was asked of the server while dragging"
+    dragged = lesson.figures()
+    page.mouse.up()
+    page.wait_for_url(lambda url: url != address)
+    lesson.settle()
+    assert lesson.told() != told
+    assert lesson.figures() == dragged
+
+
+@each_lesson
+def test_a_reload_and_a_copied_address_bring_the_view_back(
+    page: Page, app_server: AppServer, case: LessonCase
+) -> None:
+    lesson = LessonPage(page, app_server.url, case).open(seed="3")
+    lesson.slider.focus()
+    page.keyboard.press("Home")
+    page.wait_for_url(lambda url: f"{case.slider}=0" in url)
+    page.keyboard.press("ArrowRight")
+    page.wait_for_url(lambda url: f"{case.slider}=0" not in url)
+    lesson.settle()
+    view = lesson.figures(), lesson.told(), lesson.question().inner_text()
+    page.reload()
+    lesson.settle()
+    assert (lesson.figures(), lesson.told(), lesson.question().inner_text()) == view
+    copied = page.url
+    page.goto("about:blank")
+    page.goto(copied)
+    lesson.settle()
+    assert (lesson.figures(), lesson.told(), lesson.question().inner_text()) == view
+
+
+@each_lesson
+def test_the_place_survives_a_visit_to_another_page(page: Page, app_server: AppServer, case: LessonCase) -> None:
+    value = str(case.goldens[0].scene().values[2])
+    lesson = LessonPage(page, app_server.url, case).open(**{case.slider: value})
+    figures = lesson.figures()
+    page.get_by_test_id("stSidebarNav").get_by_role("link", name="Live engine").click()
+    expect(page.get_by_role("heading", name="Live engine")).to_be_visible()
+    page.get_by_test_id("stSidebarNav").get_by_role("link", name=case.page.title).click()
+    lesson.settle()
+    assert lesson.figures() == figures
+    page.wait_for_url(lambda url: f"{case.slider}={value}" in url)
+
+
+@each_lesson
+def test_a_lesson_goes_by_keyboard_alone(page: Page, app_server: AppServer, case: LessonCase) -> None:
+    """Answer the question, ask another, step the picture, unfold its text, go on to the next page."""
+    lesson = LessonPage(page, app_server.url, case).open()
+    asked = lesson.question().inner_text()
+    tab_to(page, "input[type=radio]")
+    page.keyboard.press(" ")
+    expect(page.locator(".pv-verdict strong")).to_be_visible()
+    tab_to(page, f".st-key-another_{case.lesson} button")
+    page.keyboard.press("Enter")
+    expect(lesson.question()).not_to_have_text(asked)
+    lesson.settle()
+    tab_to(page, "input.range")
+    figures = lesson.figures()
+    page.keyboard.press("Home")
+    expect(lesson.map.locator("dl.figures")).not_to_have_text("\n".join(figures.values()))
+    assert lesson.figures() != figures
+    page.wait_for_url(lambda url: f"{case.slider}=0" in url)
+    lesson.settle()
+    tab_to(page, ".twin summary")
+    page.keyboard.press("Enter")
+    expect(lesson.map.locator(".twin table").first).to_be_visible()
+    tab_to(page, "[data-testid=stPageLink-NavLink]")
+    page.keyboard.press("Enter")
+    expect(page.locator(f".st-key-{case.map_key}")).to_have_count(0)
+
+
+def tab_to(page: Page, selector: str, limit: int = 120) -> None:
+    """Press Tab until the focus is on such an element, inside shadow roots too."""
+    focused = """selector => {
+        let e = document.activeElement;
+        while (e?.shadowRoot?.activeElement) e = e.shadowRoot.activeElement;
+        return Boolean(e?.matches(selector));
+    }"""
+    for _ in range(limit):
+        page.keyboard.press("Tab")
+        if page.evaluate(focused, selector):
+            return
+    raise AssertionError(f"{selector} was not reached with Tab")
+
+
+@each_lesson
+def test_an_example_moves_the_picture_also_back_to_where_it_was(
+    page: Page, app_server: AppServer, case: LessonCase
+) -> None:
+    lesson = LessonPage(page, app_server.url, case).open()
+    examples = page.locator(f".st-key-examples_{case.lesson} button")
+    if examples.count() == 0:
+        pytest.skip("this lesson has no prepared examples")
+    examples.first.click()
+    lesson.settle()
+    figures = lesson.figures()
+    lesson.slider.focus()
+    page.keyboard.press("ArrowLeft")
+    page.wait_for_timeout(500)
+    lesson.settle()
+    assert lesson.figures() != figures
+    examples.first.click()
+    lesson.settle()
+    page.wait_for_timeout(200)
+    assert lesson.figures() == figures
+
+
+def test_requests_are_added_and_finished_in_the_browser(page: Page, app_server: AppServer) -> None:
+    [case] = [case for case in LESSONS if case.lesson == "fragmentation"]
+    lesson = LessonPage(page, app_server.url, case).open(do="A8 B4")
+    page.get_by_role("button", name="Add request").click()
+    page.wait_for_url("**do=A8+B4+C6*")
+    lesson.settle()
+    assert lesson.figures()["waste.free"] == "14"
+    page.locator(".st-key-fragmentation_finish").get_by_text("A", exact=True).click()
+    page.wait_for_url("**do=A8+B4+C6+-A*")
+    lesson.settle()
+    assert lesson.figures()["waste.free"] == "22"
