@@ -47,8 +47,9 @@ def label(the_map: Locator) -> Locator:
 
 def table_rows(the_map: Locator, caption: str) -> list[list[str]]:
     """The cells of one of the map's own text tables."""
-    rows = the_map.locator("table", has=the_map.page.locator("caption", has_text=caption)).locator("tbody tr")
-    return [row.locator("td").all_inner_texts() for row in rows.all()]
+    table = the_map.locator("table", has=the_map.page.locator("caption", has_text=caption))
+    expect(table).to_be_visible()
+    return [row.locator("td").all_inner_texts() for row in table.locator("tbody tr").all()]
 
 
 def picture(the_map: Locator) -> bytes:

@@ -95,6 +95,10 @@ class FrameStore {
     this.state = emptyState();
   }
 
+  seqIndex(seqId) {
+    return this.seqs.findIndex((s) => s.seq_id === seqId);
+  }
+
   get length() {
     return this.frames.length;
   }

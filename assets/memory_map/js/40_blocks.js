@@ -32,6 +32,11 @@ class BlockGrid {
     return 20 * unit + plan.height;
   }
 
+  entitle(text) {
+    putText(this.title, text);
+    put(this.g, { "aria-label": text });
+  }
+
   rebuild(plan, count, key) {
     this.plan = plan;
     this.planKey = key;
@@ -61,7 +66,7 @@ class BlockGrid {
     if (w < 12) return;
     card.fill = svgEl("rect", { class: "fill", x: 1, width: w - 2, rx: Math.min(6, w / 7) }, card.g);
     if (w >= 15) card.letter = svgEl("text", { class: "letter", x: w / 2, y: h / 2 }, card.g);
-    if (w < 30 * this.map.unit) return;
+    if (w < 30 * this.map.picture.unit) return;
     put(card.letter, { y: h * 0.6 });
     putText(svgEl("text", { class: "cell-id", x: 4, y: h * 0.24 }, card.g), String(card.id));
   }
@@ -69,7 +74,7 @@ class BlockGrid {
   makeCardParts(card) {
     const { pad, header, detail, blockSize } = this.plan;
     const { w } = card.box;
-    const unit = this.map.unit;
+    const unit = this.map.picture.unit;
     const small = (detail === "text" ? 12.5 : 11) * unit;
     card.bars = svgEl("g", {}, card.g);
     card.name = svgEl("text", { class: "name", x: pad + 1, y: header / 2 + 2, "font-size": small }, card.g);
@@ -94,8 +99,8 @@ class BlockGrid {
       const live = this.kind === "cpu" ? state.layout.block_size * Math.sign(block.owners.length) : numLiveSlots(state, block);
       const next = state.nextFree[0] === card.id && this.kind === "block";
       used[blockStatus(block)] += 1;
-      if (card.block === block && card.live === live && card.next === next && card.chosen === this.map.seq && card.wording === this.map.wording) continue;
-      Object.assign(card, { block, live, next, chosen: this.map.seq, wording: this.map.wording });
+      if (card.block === block && card.live === live && card.next === next && card.chosen === this.map.seq && card.wording === this.map.picture.wording) continue;
+      Object.assign(card, { block, live, next, chosen: this.map.seq, wording: this.map.picture.wording });
       this.paintCard(card, state);
     }
     return used;
@@ -127,7 +132,7 @@ class BlockGrid {
 
   // The owner's letter as large as the cell allows, and none when that is too small to read.
   paintLetter(card, text) {
-    const size = Math.min(15 * this.map.unit, card.box.w * 0.55, (card.box.w - 3) / (0.62 * Math.max(text.length, 1)));
+    const size = Math.min(15 * this.map.picture.unit, card.box.w * 0.55, (card.box.w - 3) / (0.62 * Math.max(text.length, 1)));
     put(card.letter, { style: `font-size:${f1(size)}px` });
     putText(card.letter, size < 7 ? "" : text);
   }
@@ -135,18 +140,18 @@ class BlockGrid {
   paintHeader(card, status) {
     const { owners } = card.block;
     const { pad, header, detail } = this.plan;
-    const unit = this.map.unit;
+    const unit = this.map.picture.unit;
     const text = detail === "text";
     putText(card.name, text && this.kind === "block" ? `block ${card.id}` : `${this.kind === "cpu" ? "cpu " : ""}${card.id}`);
     const state = status === "used" ? this.countText(card.block, text) : status;
-    const room = card.box.w - 2 * pad - this.map.ruler.width(card.name.textContent) - 8 * unit;
-    const next = this.map.ruler.width(`${status}, next`) < room ? `${status}, next` : "next";
+    const room = card.box.w - 2 * pad - this.map.picture.ruler.width(card.name.textContent) - 8 * unit;
+    const next = this.map.picture.ruler.width(`${status}, next`) < room ? `${status}, next` : "next";
     putText(card.ref, card.next && text ? next : state);
     const side = (text ? 16 : 13) * unit;
     const shown = owners.length > MAX_CHIPS ? owners.slice(0, MAX_CHIPS - 1) : owners;
     const labels = shown.map(([seq]) => ({ text: this.map.letter(seq), colour: this.map.colour(seq) }));
     if (shown.length < owners.length) labels.push({ text: `+${owners.length - shown.length}`, colour: null });
-    let right = card.box.w - pad - (state ? this.map.ruler.width(state) + 8 * unit : 0);
+    let right = card.box.w - pad - (state ? this.map.picture.ruler.width(state) + 8 * unit : 0);
     card.chips.use(labels.length).forEach((chip, i) => {
       const label = labels[labels.length - 1 - i];
       if (!label) return;
@@ -181,7 +186,7 @@ class BlockGrid {
       put(slot.rect, { class: `slot ${look}` });
       if (!slot.text) return;
       put(slot.text, { class: `piece ${look}` });
-      putWord(slot.text, content ? map.tokenText(content.token) : "", plan.slotW - 5, map.ruler);
+      putWord(slot.text, content ? map.tokenText(content.token) : "", plan.slotW - 5, map.picture.ruler);
     });
   }
 

@@ -26,6 +26,7 @@ class Arena {
     this.origin = { x, y: y + 20 * unit };
     put(this.body, { transform: `translate(${f1(x)} ${f1(this.origin.y)})` });
     put(this.title, { x, y: y + 13 * unit });
+    putText(this.title, `one stretch of ${numSlots} slots`);
     return 20 * unit + arenaHeight(this.plan) + 6 * unit;
   }
 
@@ -96,10 +97,10 @@ class Arena {
     const texts = region
       ? [`${letter}: ${region.num_written} of ${region.num_slots} used`, `${letter} ${region.num_written}/${region.num_slots}`, letter]
       : [`free ${count}`, String(count)];
-    const y = inside ? run.y + run.h / 2 + 4 * this.map.unit : run.y - 4 * this.map.unit;
+    const y = inside ? run.y + run.h / 2 + 4 * this.map.picture.unit : run.y - 4 * this.map.picture.unit;
     return {
       x: run.x + (inside ? 5 : 1), y, cls: `note ${kind}${inside ? " inside" : ""}`,
-      text: texts.find((t) => this.map.ruler.width(t) <= whole.w - 6) ?? "",
+      text: texts.find((t) => this.map.picture.ruler.width(t) <= whole.w - 6) ?? "",
     };
   }
 
@@ -116,7 +117,7 @@ class Arena {
       if (i >= words.length) return;
       const { content, run, live } = words[i];
       put(g, { x: run.x + run.w / 2, y: run.y + run.h / 2 + 0.5, class: `piece ${live ? "live" : "stale"}` });
-      putWord(g, this.map.tokenText(content.token), run.w - 5, this.map.ruler);
+      putWord(g, this.map.tokenText(content.token), run.w - 5, this.map.picture.ruler);
     });
   }
 

@@ -24,26 +24,26 @@ class Tables {
     const chosen = this.map.seq;
     const holders = state.seqs.map((_, i) => i).filter((i) => i === chosen || holdsBlocks(state.seqs[i]));
     const rows = holders.reduce((sum, i) => sum + 1.5 + Math.ceil(tableOf(state.seqs[i]).length / this.columns), 0);
-    if (rows <= this.map.tableRoom) return holders;
+    if (rows <= this.map.picture.tableRoom) return holders;
     return chosen === null ? holders.slice(0, 1) : [chosen];
   }
 
   // Height for the tallest lists of any frame, so that what is below holds still while the run plays.
   tallest() {
     const shapes = [...this.map.store.tableShapes].map((shape) => shape.split(",").map(Number));
-    const fits = (sizes) => sizes.reduce((sum, n) => sum + 1.5 + Math.ceil(n / this.columns), 0) <= this.map.tableRoom;
+    const fits = (sizes) => sizes.reduce((sum, n) => sum + 1.5 + Math.ceil(n / this.columns), 0) <= this.map.picture.tableRoom;
     const height = (sizes) => sizes.reduce((sum, n) => sum + this.listHeight(n), 0);
     return Math.max(0, ...shapes.map((sizes) => (fits(sizes) ? height(sizes) : Math.max(...sizes.map((n) => this.listHeight(n))))));
   }
 
   listHeight(numEntries) {
     const rows = Math.ceil(Math.min(Math.max(numEntries, 1), MAX_ROWS * this.columns) / this.columns);
-    return 34 * this.map.unit + rows * this.rowH;
+    return 34 * this.map.picture.unit + rows * this.rowH;
   }
 
   // Lay out the lists, one under the other, each in as many columns as fit; returns the height.
   place(state, x, y, width) {
-    const unit = this.map.unit;
+    const unit = this.map.picture.unit;
     this.rowH = 25 * unit;
     this.columns = Math.max(1, Math.floor(width / (100 * unit)));
     this.anchors = new Map();
@@ -60,7 +60,7 @@ class Tables {
   }
 
   placeList(s, seq, { x, y, width }, rows) {
-    const unit = this.map.unit;
+    const unit = this.map.picture.unit;
     const entries = tableOf(s);
     const most = MAX_ROWS * this.columns;
     const hidden = Math.max(0, entries.length - most);
@@ -74,7 +74,7 @@ class Tables {
   }
 
   paintHeads(list) {
-    const unit = this.map.unit;
+    const unit = this.map.picture.unit;
     this.heads.use(list.length).forEach((head, i) => {
       if (i >= list.length) return;
       const { seq, x, y } = list[i];
@@ -102,7 +102,7 @@ class Tables {
       transform: `translate(${f1(r.x)} ${f1(r.y)})`, style: null, class: "row quiet", role: null, tabindex: null,
       "data-kind": null, "data-seq": null, "data-logical": null, "data-block": null, "aria-label": null,
     });
-    this.paintRowText(node, r, this.map.ruler.fit(r.note, r.w - 12), "", "");
+    this.paintRowText(node, r, this.map.picture.ruler.fit(r.note, r.w - 12), "", "");
   }
 
   paintEntry(node, r) {

@@ -26,7 +26,7 @@ class TokenStrip {
     const s = this.map.seq === null ? undefined : state.seqs[this.map.seq];
     put(this.g, { display: s ? null : "none" });
     if (!s) return 0;
-    const unit = this.map.unit;
+    const unit = this.map.picture.unit;
     this.lineH = 62 * unit;
     const { first, cells, lines } = this.flow(s, x, width);
     const top = y + 20 * unit;
@@ -42,7 +42,7 @@ class TokenStrip {
   }
 
   cellWidth(text) {
-    return Math.min(Math.max(this.map.ruler.width(text) + 12 * this.map.unit, 24 * this.map.unit), 130 * this.map.unit);
+    return Math.min(Math.max(this.map.picture.ruler.width(text) + 12 * this.map.picture.unit, 24 * this.map.picture.unit), 130 * this.map.picture.unit);
   }
 
   // Cells left to right in lines; when they are too many, the last ones and the hot one's neighbourhood.
@@ -59,7 +59,7 @@ class TokenStrip {
           line += 1;
         }
         cells.push({ pos, token: s.tokens[pos], x: cx, line, w });
-        cx += w + 3 * this.map.unit;
+        cx += w + 3 * this.map.picture.unit;
       }
       return { first, cells, lines: line + 1 };
     };
@@ -74,19 +74,19 @@ class TokenStrip {
   }
 
   mostLines() {
-    return this.map.narrow ? 3 : 2;
+    return this.map.picture.narrow ? 3 : 2;
   }
 
   // Lines to keep free for the longest this sequence gets, so that the picture below holds still.
   reservedLines(s, cells, width) {
     const longest = this.map.store.longest[this.map.seq]?.tokens ?? 0;
-    const drawn = cells.reduce((sum, c) => sum + c.w + 3 * this.map.unit, 0);
-    const each = cells.length ? drawn / cells.length : 40 * this.map.unit;
+    const drawn = cells.reduce((sum, c) => sum + c.w + 3 * this.map.picture.unit, 0);
+    const each = cells.length ? drawn / cells.length : 40 * this.map.picture.unit;
     return Math.min(this.mostLines(), Math.max(1, Math.ceil((longest * each) / width)));
   }
 
   paintCells(s, cells, top) {
-    const unit = this.map.unit;
+    const unit = this.map.picture.unit;
     this.byPos.clear();
     this.cells.use(cells.length).forEach((node, i) => {
       if (i >= cells.length) return;
@@ -100,7 +100,7 @@ class TokenStrip {
       });
       put(node.rect, { width: c.w, height: 26 * unit });
       put(node.text, { x: c.w / 2, y: 13.5 * unit });
-      putWord(node.text, this.map.tokenText(c.token), c.w - 6, this.map.ruler);
+      putWord(node.text, this.map.tokenText(c.token), c.w - 6, this.map.picture.ruler);
       this.byPos.set(c.pos, node.g);
     });
     this.columns = cells.filter((c) => c.line === 0).length;
@@ -116,7 +116,7 @@ class TokenStrip {
       if (last && last.logical === logical && last.line === c.line) last.to = c.x + c.w;
       else groups.push({ logical, line: c.line, from: c.x, to: c.x + c.w });
     }
-    const unit = this.map.unit;
+    const unit = this.map.picture.unit;
     this.brackets.use(groups.length).forEach((node, i) => {
       if (i >= groups.length) return;
       const b = groups[i];
@@ -139,15 +139,15 @@ class TokenStrip {
       if (i >= flags.length) return;
       const y = top + flags[i].line * this.lineH;
       put(node.g, { class: `flag ${flags[i].cls}` });
-      put(node.line, { d: `M${f1(flags[i].x)} ${f1(y + 14.5 * this.map.unit)}V${f1(y + 45 * this.map.unit)}` });
-      put(node.text, { x: labels[i].x, y: y + 7 * this.map.unit, "text-anchor": labels[i].anchor });
+      put(node.line, { d: `M${f1(flags[i].x)} ${f1(y + 14.5 * this.map.picture.unit)}V${f1(y + 45 * this.map.picture.unit)}` });
+      put(node.text, { x: labels[i].x, y: y + 7 * this.map.picture.unit, "text-anchor": labels[i].anchor });
       putText(node.text, labels[i].text);
     });
   }
 
   // A label beside its line, on the side where there is room.
   label(flag, text, x, width, side = "start") {
-    const w = this.map.ruler.width(text);
+    const w = this.map.picture.ruler.width(text);
     const fitsRight = flag.x + 4 + w <= x + width;
     const fitsLeft = flag.x - 4 - w >= x;
     const anchor = (side === "start" && fitsRight) || !fitsLeft ? "start" : "end";
@@ -158,7 +158,7 @@ class TokenStrip {
     const left = this.label(kv, kv.text, x, width, "end");
     const right = this.label(end, end.text, x, width, "start");
     if (left.anchor === "end" && right.anchor === "start") return [left, right];
-    if (left.anchor === "start" && right.anchor === "start" && end.x - kv.x > this.map.ruler.width(kv.text) + 10) return [left, right];
+    if (left.anchor === "start" && right.anchor === "start" && end.x - kv.x > this.map.picture.ruler.width(kv.text) + 10) return [left, right];
     return [{ ...left, text: "" }, this.label(end, `${kv.text}, known: ${end.at}`, x, width, right.anchor)];
   }
 

@@ -17,10 +17,10 @@ class Motion {
   }
 
   movesOf(c) {
-    const block = (id) => this.map.grid.boxOf(id);
-    const cpu = (id) => this.map.cpuGrid.boxOf(id);
+    const block = (id) => this.map.picture.grid.boxOf(id);
+    const cpu = (id) => this.map.picture.cpuGrid.boxOf(id);
     const colour = this.map.colourOf(c.seq_id ?? c.request_id);
-    const row = this.map.rowBox(c.seq_id, c.logical);
+    const row = this.map.picture.rowBox(c.seq_id, c.logical);
     const far = (box) => box && { x: box.x - 6, y: box.y - 6, w: box.w + 12, h: box.h + 12 };
     switch (c.kind) {
       case "allocated":
@@ -38,8 +38,8 @@ class Motion {
         return c.permutation.map((to, from) => ({ from: block(from), to: block(to), colour: null })).filter((m) => m.from !== m.to);
       case "reserved":
       case "released": {
-        if (!this.map.arena.plan) return [];
-        const box = this.map.arena.boxOf(c.start, c.slots);
+        if (!this.map.picture.arena.plan) return [];
+        const box = this.map.picture.arena.boxOf(c.start, c.slots);
         return [c.kind === "reserved" ? { from: far(box), to: box, colour } : { from: box, to: far(box), colour }];
       }
       default:

@@ -56,7 +56,7 @@ class Link {
     this.lit = [];
     const target = this.hover ?? this.pick;
     const spots = target ? this.map.resolve(target) : this.map.resolveTokens(this.remote ?? []);
-    for (const node of this.map.nodesOf(spots)) {
+    for (const node of this.map.picture.nodesOf(spots)) {
       node.classList.add("lit");
       this.lit.push(node);
     }

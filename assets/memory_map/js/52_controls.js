@@ -62,19 +62,19 @@ class Controls {
     this.raf = null;
     this.map.show(Number(this.range.value), {});
     this.map.quiet(false);
-    this.map.reportSoon(0);
+    this.map.reports.tellPosition(0);
   }
 
   go(index) {
     this.stop(false);
     this.map.show(index, {});
-    this.map.reportSoon(REPORT_AFTER_MS);
+    this.map.reports.tellPosition(REPORT_AFTER_MS);
   }
 
   step(by) {
     this.stop(false);
     this.map.show(this.map.index + by, { moves: by > 0 });
-    this.map.reportSoon(REPORT_AFTER_MS);
+    this.map.reports.tellPosition(REPORT_AFTER_MS);
   }
 
   toggle() {
@@ -99,7 +99,7 @@ class Controls {
     this.timer = null;
     this.map.quiet(false);
     this.paintPlay();
-    if (report) this.map.reportSoon(0);
+    if (report) this.map.reports.tellPosition(0);
   }
 
   paintPlay() {

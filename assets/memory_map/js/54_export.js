@@ -31,11 +31,11 @@ class Exports {
   }
 
   saveSvg() {
-    download(new Blob([this.map.toSvgText()], { type: "image/svg+xml" }), `${this.name()}.svg`);
+    download(new Blob([this.svgText()], { type: "image/svg+xml" }), `${this.name()}.svg`);
   }
 
   async savePng() {
-    const url = URL.createObjectURL(new Blob([this.map.toSvgText()], { type: "image/svg+xml" }));
+    const url = URL.createObjectURL(new Blob([this.svgText()], { type: "image/svg+xml" }));
     const image = new Image();
     image.src = url;
     await image.decode();
@@ -48,7 +48,21 @@ class Exports {
   }
 
   saveJson() {
-    download(new Blob([JSON.stringify(this.map.toJson())], { type: "application/json" }), `${this.name()}.json`);
+    download(new Blob([JSON.stringify(this.frames())], { type: "application/json" }), `${this.name()}.json`);
+  }
+
+  svgText() {
+    const { root, picture, payload, frame } = this.map;
+    const background = getComputedStyle(root).getPropertyValue("--st-background-color").trim() || "#fff";
+    const heading = payload.title ? `${payload.title}: ${frame.label}` : frame.label;
+    return standaloneSvg(picture.svg, background, [heading, ...frame.say.slice(0, 3)]);
+  }
+
+  // The payload, with what a live line has added since.
+  frames() {
+    const { payload, store, traceId } = this.map;
+    const { schema, title, palette } = payload;
+    return { schema, title, trace_id: traceId, palette, frames: store.frames.flatMap((f) => f.parts) };
   }
 
   name() {
