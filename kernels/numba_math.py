@@ -38,7 +38,7 @@ def flat_view(tensor: torch.Tensor) -> Any:
     if not tensor.is_contiguous():
         raise ValueError(f"the cpu kernels need a contiguous tensor, not strides {tensor.stride()}")
     bits = tensor.view(torch.uint16) if tensor.dtype == torch.bfloat16 else tensor
-    return bits.view(-1).numpy()
+    return bits.numpy().reshape(-1)
 
 
 @intrinsic

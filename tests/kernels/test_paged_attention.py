@@ -129,11 +129,13 @@ def test_without_lse_returns_the_output_alone(target: Target) -> None:
 
 
 def test_result_does_not_depend_on_batch_mates(target: Target) -> None:
-    """Bit for bit: a sequence decoded alone and decoded among others."""
+    """A sequence decoded alone and decoded among others: bit for bit, but for Triton, which splits by batch size."""
     backend, device = target
-    batch = make_batch(Shape((4, 2), 64, 16, lengths=((200, 1), (9, 1), (77, 1))), device)
+    batch = make_batch(Shape((4, 2), 64, 16, lengths=((700, 1), (9, 1), (77, 1))), device)
     together = backend.paged_attention(**batch.tensors, **batch.options)
     names = ("query", "block_table", "seq_lens")
     alone = {**batch.tensors, **{name: batch.tensors[name][:1] for name in names}}
     alone["query_start_loc"] = batch.tensors["query_start_loc"][:2]
-    assert torch.equal(backend.paged_attention(**alone, **batch.options)[0], together[0])
+    out = backend.paged_attention(**alone, **batch.options)
+    tolerance = 1e-6 if backend.name == "triton" else 0.0
+    torch.testing.assert_close(out[0], together[0], rtol=tolerance, atol=tolerance)
