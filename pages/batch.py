@@ -79,14 +79,12 @@ def draw_gauges(both: this.BothLayouts) -> None:
         "Servers such as vLLM report how many **blocks** are taken. A block with one token in it counts as taken.",
         facts={},
     )
-    value = lesson.play(
-        this.GAUGE, this.gauge(), name=this.GAUGE_REQUESTS, default=this.gauge().values[-1], height=260
-    )
+    value = lesson.play(this.GAUGE, this.gauge(), name=this.GAUGE_REQUESTS, default=this.gauge().values[-1], height=260)
     lesson.beats(
-        "{value:request} with prompts of 17 tokens, in blocks of {usage.block_size}. "
+        "{value:request} with {usage.num_tokens_written:token} in all, in blocks of {usage.block_size}. "
         "The gauge reads **{usage.block_fraction:.1%}**; **{usage.slot_fraction:.1%}** of the slots hold keys and "
         "values.",
-        "The 17th token opens a second block, and almost all of that block is empty. "
+        "One token more than a block holds opens a second block, and almost all of that one is empty. "
         "With long texts the two gauges come close; with short ones they do not.",
         facts=this.gauge().facts(value),
     )

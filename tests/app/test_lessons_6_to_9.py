@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -11,16 +12,19 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from engine.questions import question
-from engine.scenes.batch import batch
+from engine.scenes.batch import batch, blocks_side_by_side
 from engine.scenes.block_table import block_table
-from engine.scenes.sharing import copy_on_write
+from engine.scenes.scene import Scene
+from engine.scenes.sharing import asked_again, copy_on_write, two_answers
 from engine.scenes.words import words_of
 from engine.usage import address_of, block_table_of, usage_of
 from engine.waste import percent_fewer_held, waste
 from tests.app.conftest import OpenPage
 from tests.helpers.app_html import all_html, sentences, table_rows
+from tests.helpers.replay_frames import FrameReader, picture_of
 from views.course import BATCH, BLOCK_TABLE, SHARING, SUMMARY
 from views.glossary import GLOSSARY
+from views.told import tell
 
 
 def shown_map(app: AppTest, title: str) -> dict[str, Any]:
@@ -45,6 +49,36 @@ def lookup(app: AppTest) -> dict[str, int]:
     html = all_html(app)
     names = ("logical_index", "offset", "block_id", "slot")
     return {name: int(html.split(f'data-figure="{name}">')[1].split("<")[0]) for name in names}
+
+
+# ---- every picture of these pages ----
+
+PICTURES = [
+    (BLOCK_TABLE.file, {}, "Three requests", block_table),
+    (BLOCK_TABLE.file, {"shuffle": "5"}, "Three requests", lambda: block_table(shuffle_seed=5)),
+    (SHARING.file, {}, "Sharing", two_answers),
+    (SHARING.file, {"way": "asked again later"}, "Sharing", asked_again),
+    (BATCH.file, {}, "Two gauges", lambda: blocks_side_by_side((17, 18), 16, 6)),
+    (BATCH.file, {"block_size": "5"}, "The same requests", lambda: batch(block_size=5).paged),
+    (BATCH.file, {"reserved": "30"}, "One reservation", lambda: batch(num_reserved=30).contiguous),
+]
+
+
+@pytest.mark.parametrize(("file", "query", "title", "make"), PICTURES)
+def test_every_frame_is_the_fold_and_every_figure_a_field_of_it(
+    open_page: OpenPage, file: str, query: dict[str, str], title: str, make: Callable[[], Scene]
+) -> None:
+    frames, scene, reader = shown_map(open_page(file, **query), title)["payload"]["frames"], make(), FrameReader()
+    assert len(frames) == len(scene.values)
+    for frame, value in zip(frames, scene.values, strict=True):
+        state = scene.at(value)
+        reader.apply(frame)
+        assert reader.picture() == picture_of(state)
+        counts = {"usage": usage_of(state), "counters": state.counters}
+        for key, _name, text in frame["figures"]:
+            if key.split(".")[0] in counts:
+                spec = ".1%" if "fraction" in key else ""
+                assert text == tell(f"{{{key}:{spec}}}", counts), key
 
 
 # ---- keep pages in order ----

@@ -12,6 +12,10 @@ from views.course import COURSE, CoursePage
 
 DESKTOP = {"width": 1280, "height": 900}
 SECONDS_FOR_A_PAGE = 30
+NOTHING_FADES = """() => !document.querySelector('[data-testid=stMain] [data-stale=true]')
+    && [...document.querySelectorAll('[data-testid=stMain] [data-testid=stElementContainer]')]
+        .every(element => getComputedStyle(element).opacity === '1')"""
+"""What is old is shown pale until its successor has come: no moment to judge contrast."""
 
 
 class CourseReader:
@@ -42,7 +46,7 @@ class CourseReader:
         self.page.wait_for_selector(
             "[data-testid=stApp][data-test-script-state=notRunning]", timeout=SECONDS_FOR_A_PAGE * 1000
         )
-        self.page.wait_for_function("!document.querySelector('[data-testid=stMain] [data-stale=true]')")
+        self.page.wait_for_function(NOTHING_FADES)
         for the_map in self.maps.all():
             expect(the_map.locator("svg.picture[viewBox]")).to_be_visible(timeout=SECONDS_FOR_A_PAGE * 1000)
 
