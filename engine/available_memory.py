@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
-import sys
+import platform
 from pathlib import Path
 
 import torch
@@ -19,9 +19,9 @@ def available_memory(device: torch.device) -> int | None:
         return int(free)
     if device.type != "cpu":
         return None
-    if sys.platform == "linux":
+    if platform.system() == "Linux":
         return _linux(Path("/proc/meminfo"), CGROUP)
-    if sys.platform == "win32":
+    if platform.system() == "Windows":
         return _windows()
     return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 
