@@ -55,7 +55,7 @@ both = this.both_layouts(text, allocator, block_size)
 is_full = not this.has_room_for_more(both.actions)
 with length_side:
     kept(this.KEY, this.LENGTH, 6)
-    st.number_input("Tokens", 1, this.NUM_SLOTS, key=kept_key(this.KEY, "length"))
+    st.number_input("Tokens to add", 1, this.NUM_SLOTS, key=kept_key(this.KEY, "length"))
 with add_side:
     st.button("Add request", key="add_request", on_click=add, disabled=is_full, width="stretch")
 with undo_side:
@@ -74,8 +74,9 @@ lesson.beats(
 )
 st.header("The same arrivals on pages")
 memory_map(
-    both.on_pages.payload, key="map_pages", position=position_of(both.on_pages, value), controls=False, height=300
-)
+    both.on_pages.payload, key="map_pages", position=position_of(both.on_pages, value), controls=False, height=300,
+    selected_seq=this.newest_on_pages(both, value),
+)  # fmt: skip
 lesson.beats(
     "**On pages.** Free: {waste.free:slot}, in {usage.num_free_blocks:block}. Any free block fits any request, "
     "so a request starts whenever enough of them are free. Refused so far: {refused}.",

@@ -69,7 +69,7 @@ def play(
         on_select=on_select,
         on_move=partial(_moved, lesson, picture, name),
     )
-    st.caption(SCRIPTED)
+    st.html(f'<p class="pv-scripted">{escaped(SCRIPTED)}</p>')
     return picture.values[position]
 
 

@@ -14,9 +14,9 @@ from engine.scenes.reservation import reservation
 from engine.scenes.scripted_run import blocks_for
 from engine.scenes.words import GUIDE_REPLY, passage, words_of
 from engine.state import CacheState
-from engine.usage import block_table_of
+from engine.usage import usage_of
 from engine.waste import waste
-from views.lesson_picture import Picture, Telling, picture
+from views.lesson_picture import CountMore, Picture, Telling, picture
 from views.told import Figure
 from views.url_values import ChoiceRule, NumberRule, TextRule
 
@@ -54,15 +54,11 @@ def words_to_store(choice: str, own: str) -> tuple[str, ...]:
     return (own_words(own) if choice == OWN else ()) or passage(24)
 
 
-def _beside_a_reservation(words: Sequence[str]) -> Any:
+def _beside_a_reservation(words: Sequence[str]) -> CountMore:
     in_one_run = reservation(NUM_RESERVED, words)
 
     def count(state: CacheState) -> dict[str, Any]:
-        table = block_table_of(state, "A")
-        return {
-            "in_one_run": waste(in_one_run.at(sum(entry.num_written for entry in table))),
-            "last_block": table[-1] if table else None,
-        }
+        return {"in_one_run": waste(in_one_run.at(usage_of(state).num_tokens_written))}
 
     return count
 

@@ -112,6 +112,12 @@ def residents(both: BothLayouts) -> list[str]:
     return [action.request_id for action in both.actions if isinstance(action, Add) and action.request_id in holders]
 
 
+def newest_on_pages(both: BothLayouts, value: int) -> str | None:
+    """Who came last of those that hold blocks then: its table is the one worth looking at."""
+    sequences = both.scenes.paged.at(value).sequences
+    return next((name for name in reversed(sequences) if sequences[name].block_table), None)
+
+
 def has_room_for_more(actions: Sequence[Action]) -> bool:
     return len(actions) < MAX_ACTIONS
 
