@@ -6,7 +6,7 @@ import streamlit as st
 
 from views import course
 from views.course import SUMMARY
-from views.glossary import glossary_table
+from views.glossary import glossary_list
 from views.lesson import PAPER, PAPER_ADDRESS
 from views.short_version import short_version
 
@@ -81,8 +81,8 @@ for title, words in DETAILS.items():
         st.markdown(words)
 
 st.header("Glossary")
-st.markdown("The names are vLLM's. The last column has older names and those of other engines.")
-st.html(glossary_table())
+st.markdown("The names are vLLM's. *Also* gives older names and those of other engines.")
+st.html(glossary_list())
 
 st.header("Sources")
 st.markdown("\n".join(f"- {source}" for source in SOURCES))

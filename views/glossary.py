@@ -61,15 +61,11 @@ GLOSSARY = (
 )  # fmt: skip
 
 
-def glossary_table() -> str:
-    """An HTML table: the word, what it means, what it is called elsewhere."""
-    rows = "".join(
-        f'<tr><th scope="row">{escaped(term.name)}</th><td>{escaped(term.meaning)}</td>'
-        f"<td>{escaped(term.also)}</td></tr>"
-        for term in GLOSSARY
-    )
-    return (
-        '<div class="pv-table" role="region" tabindex="0" aria-label="Glossary"><table data-glossary>'
-        '<thead><tr><th scope="col">Word</th><th scope="col">Meaning</th><th scope="col">Also called</th></tr></thead>'
-        f"<tbody>{rows}</tbody></table></div>"
-    )
+def glossary_list() -> str:
+    """The terms as an HTML list: the word, what it means, what it is called elsewhere."""
+    return f'<dl class="pv-glossary">{"".join(map(_entry, GLOSSARY))}</dl>'
+
+
+def _entry(term: Term) -> str:
+    also = f"<dd><small>Also: {escaped(term.also)}</small></dd>" if term.also else ""
+    return f"<div><dt>{escaped(term.name)}</dt><dd>{escaped(term.meaning)}</dd>{also}</div>"
