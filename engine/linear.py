@@ -48,14 +48,15 @@ class Int4Linear:
 
 @dataclass(frozen=True)
 class Int8Linear:
-    """Weights of eight bits with a scale a row; output in bfloat16."""
+    """Weights of eight bits as two halves of four, high ones beside low ones; output in bfloat16.
 
-    quantised: Tensor  # [out_features, in_features] int8
-    scale: Tensor  # [out_features] bfloat16
+    Against torch's `_weight_int8pack_mm` it keeps a scale a group instead of a scale a row, and costs no more.
+    """
+
+    halves: Int4Linear  # [out_features, 2 * in_features]
 
     def __call__(self, x: Tensor) -> Tensor:
-        product: Tensor = torch.ops.aten._weight_int8pack_mm(x.bfloat16(), self.quantised, self.scale)
-        return product
+        return self.halves(torch.cat([x, x], dim=-1))
 
 
 @dataclass(frozen=True)

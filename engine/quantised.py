@@ -15,7 +15,7 @@ from torch import Tensor
 from engine.linear import Int4Linear, Int8Linear
 
 GROUP_SIZE = 32
-ROWS_AT_A_TIME = 512
+ROWS_AT_A_TIME = 512  # a multiple of the 64 rows that torch packs together
 
 
 @dataclass(frozen=True)
@@ -45,14 +45,10 @@ class FourBitGroups:
         torch's kernel means `(q - 8) * scale + zero`, hence zero = minimum + 8 * scale; only the rounding
         of scale and zero to bfloat16 differs from the file.
         """
-        q = self._integers(slice(None), torch.int32).flatten(1)
+        rows = _row_slices(len(self.scale))
+        packed = [_packed(self._integers(some, torch.int32).flatten(1)) for some in rows]
         scale = self.scale.float()
-        scale_and_zero = torch.stack([scale, self.minimum.float() + 8 * scale], dim=-1)
-        return Int4Linear(
-            packed=torch.ops.aten._convert_weight_to_int4pack_for_cpu(q, 1),
-            scale_and_zero=scale_and_zero.bfloat16().transpose(0, 1).contiguous(),
-            group_size=GROUP_SIZE,
-        )
+        return Int4Linear(torch.cat(packed), _for_kernel(scale, self.minimum.float() + 8 * scale), GROUP_SIZE)
 
     def _integers(self, rows: slice, dtype: torch.dtype) -> Tensor:
         """The numbers q of some rows: [rows, groups, 32]."""
@@ -78,14 +74,21 @@ class EightBitGroups:
         return weight
 
     def as_linear(self) -> Int8Linear:
-        """A product over eight bits, requantised from a scale a group to a scale a row."""
-        quantised = torch.empty_like(self.quantised)
-        row_scale = torch.empty(len(quantised), dtype=torch.float32)
-        for some in _row_slices(len(quantised)):
-            weight = self._rows(some)
-            row_scale[some] = weight.abs().amax(dim=1) / 127
-            quantised[some] = weight.div_(row_scale[some, None]).round_().to(torch.int8)
-        return Int8Linear(quantised, row_scale.bfloat16())
+        """A product that reads the eight bits as two numbers of four: q = 16 * high + low.
+
+        The kernel means `(stored - 8) * scale + zero`. For high in -8 .. 7, store high + 8 with 16 times the
+        scale and no zero; for low in 0 .. 15, store it as it is with zero = 8 * scale.
+        """
+        scale = self.scale.float()
+        scales = torch.cat([16 * scale, scale], dim=1)
+        zeros = torch.cat([torch.zeros_like(scale), 8 * scale], dim=1)
+        packed = [_packed(self._halves(some)) for some in _row_slices(len(scale))]
+        return Int8Linear(Int4Linear(torch.cat(packed), _for_kernel(scales, zeros), GROUP_SIZE))
+
+    def _halves(self, rows: slice) -> Tensor:
+        """High and low halves of some rows, side by side: [rows, 2 columns] int32 in 0 .. 15."""
+        q = self.quantised[rows].int()
+        return torch.cat([(q >> 4) + 8, q & 15], dim=1)
 
     def __call__(self, token_ids: Tensor) -> Tensor:
         """As a token embedding: [num_tokens] -> [num_tokens, columns] float32."""
@@ -99,3 +102,14 @@ class EightBitGroups:
 
 def _row_slices(rows: int) -> Iterator[slice]:
     return (slice(start, start + ROWS_AT_A_TIME) for start in range(0, rows, ROWS_AT_A_TIME))
+
+
+def _packed(q: Tensor) -> Tensor:
+    """[rows, columns] int32 in 0 .. 15 -> [rows, columns / 2] uint8, in the order this CPU's kernel wants."""
+    packed: Tensor = torch.ops.aten._convert_weight_to_int4pack_for_cpu(q, 1)
+    return packed
+
+
+def _for_kernel(scale: Tensor, zero: Tensor) -> Tensor:
+    """[rows, groups] twice -> [groups, rows, 2] bfloat16."""
+    return torch.stack([scale, zero], dim=-1).bfloat16().transpose(0, 1).contiguous()

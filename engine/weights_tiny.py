@@ -13,7 +13,7 @@ from engine.tokenizer import ByteTokenizer
 from engine.weights_source import DenseSource, WeightSource
 
 TINY_MODEL = "tiny-random"
-SEED = 20_230_912
+SEED = 1
 
 TINY_CONFIG = ModelConfig(
     architecture="LlamaForCausalLM",
@@ -39,7 +39,10 @@ def tiny_source(dtype: torch.dtype, device: torch.device) -> WeightSource:
 
 
 def tiny_weights() -> dict[str, Tensor]:
-    """Under Hugging Face names; wide enough that greedy text varies instead of repeating one token."""
+    """Under Hugging Face names; wide enough that greedy text varies instead of repeating one token.
+
+    The head's bias leaves printable ASCII and the end of text to choose from, so that noise is at least legible.
+    """
     generator = torch.Generator().manual_seed(SEED)
 
     def noise(rows: int, columns: int) -> Tensor:
@@ -49,6 +52,7 @@ def tiny_weights() -> dict[str, Tensor]:
     weights = {
         "model.embed_tokens.weight": torch.randn(c.vocab_size, c.hidden_size, generator=generator),
         "lm_head.weight": noise(c.vocab_size, c.hidden_size),
+        "lm_head.bias": _only_legible(),
         "model.norm.weight": torch.ones(c.hidden_size),
     }
     for layer in range(c.num_layers):
@@ -65,3 +69,11 @@ def tiny_weights() -> dict[str, Tensor]:
             f"{name}.mlp.down_proj.weight": noise(c.hidden_size, c.intermediate_size),
         }
     return weights
+
+
+def _only_legible() -> Tensor:
+    """0 for printable ASCII and the end of text, -30 elsewhere: [vocab_size]."""
+    bias = torch.full((TINY_CONFIG.vocab_size,), -30.0)
+    bias[ord(" ") : ord("~") + 1] = 0.0
+    bias[ByteTokenizer.eos_token_id] = 0.0
+    return bias

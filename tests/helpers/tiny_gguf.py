@@ -12,7 +12,7 @@ from tokenizers import pre_tokenizers
 from torch import Tensor
 
 Array = np.ndarray
-HIDDEN, INTERMEDIATE, LAYERS, HEADS, KV_HEADS, HEAD_DIM, VOCAB = 64, 96, 2, 4, 2, 16, 260
+HIDDEN, INTERMEDIATE, LAYERS, HEADS, KV_HEADS, HEAD_DIM, VOCAB = 64, 96, 2, 4, 2, 16, 272
 
 GGUF_NAMES = {
     "self_attn.q_proj": ("attn_q", HEADS * HEAD_DIM, HIDDEN),

@@ -43,7 +43,7 @@ def test_every_number_is_the_file_s(converted: tuple[Path, dict[str, Tensor]]) -
 def test_settings_become_a_config(converted: tuple[Path, dict[str, Tensor]]) -> None:
     config = read_config(converted[0])
     assert (config.num_layers, config.num_heads, config.num_kv_heads, config.head_dim) == (2, 4, 2, 16)
-    assert (config.hidden_size, config.intermediate_size, config.vocab_size) == (64, 96, 260)
+    assert (config.hidden_size, config.intermediate_size, config.vocab_size) == (64, 96, 272)
     assert config.tie_word_embeddings and config.eos_token_ids == (2,)
     assert config.rms_norm_eps == pytest.approx(1e-5) and config.rope.theta == 10_000.0
 

@@ -1,0 +1,68 @@
+"""Products over four and eight bits mean what their numbers mean."""
+
+from __future__ import annotations
+
+import torch
+
+from engine.quantised import ROWS_AT_A_TIME, EightBitGroups, FourBitGroups
+
+ROWS, COLUMNS = 2 * ROWS_AT_A_TIME + 64, 96
+
+
+def four_bit_matrix() -> FourBitGroups:
+    generator = torch.Generator().manual_seed(3)
+    nibbles = torch.randint(0, 256, (ROWS, COLUMNS // 2), generator=generator, dtype=torch.uint8)
+    scale = torch.rand(ROWS, COLUMNS // 32, generator=generator).half() * 0.01
+    return FourBitGroups(nibbles, scale, -7 * scale)
+
+
+def eight_bit_matrix() -> EightBitGroups:
+    generator = torch.Generator().manual_seed(4)
+    quantised = torch.randint(-127, 128, (ROWS, COLUMNS), generator=generator, dtype=torch.int8)
+    return EightBitGroups(quantised, torch.rand(ROWS, COLUMNS // 32, generator=generator).half() * 0.01)
+
+
+def inputs() -> torch.Tensor:
+    return torch.randn(4, COLUMNS, generator=torch.Generator().manual_seed(5)).bfloat16().float()
+
+
+def test_four_bits_one_by_one() -> None:
+    """Element j of a group is the low half of byte j, element j + 16 the high half of byte j."""
+    nibbles = torch.zeros(1, 16, dtype=torch.uint8)
+    nibbles[0, 3] = 0x7A
+    matrix = FourBitGroups(nibbles, torch.tensor([[0.5]]).half(), torch.tensor([[-2.0]]).half())
+    weight = matrix.dequantised()[0]
+    assert (weight[3], weight[19]) == (10 * 0.5 - 2.0, 7 * 0.5 - 2.0)
+    assert (weight == -2.0).sum() == 30
+
+
+def test_four_bit_product() -> None:
+    matrix, x = four_bit_matrix(), inputs()
+    exact = x @ matrix.dequantised().T
+    assert (matrix.as_linear()(x).float() - exact).abs().max() < 0.01 * exact.abs().max()
+
+
+def test_eight_bit_product() -> None:
+    matrix, x = eight_bit_matrix(), inputs()
+    exact = x @ matrix.dequantised().T
+    assert (matrix.as_linear()(x).float() - exact).abs().max() < 0.01 * exact.abs().max()
+
+
+def test_packing_some_rows_at_a_time_is_packing_them_all() -> None:
+    matrix = four_bit_matrix()
+    whole = (
+        matrix.dequantised() - matrix.minimum.float().repeat_interleave(32, 1)
+    ) / matrix.scale.float().repeat_interleave(32, 1)
+    packed = torch.ops.aten._convert_weight_to_int4pack_for_cpu(whole.round().int(), 1)
+    assert torch.equal(matrix.as_linear().packed, packed)
+
+
+def test_embedding_rows_are_the_matrix_s_rows() -> None:
+    matrix = eight_bit_matrix()
+    token_ids = torch.tensor([700, 3, 3])
+    assert torch.equal(matrix(token_ids), matrix.dequantised()[token_ids])
+
+
+def test_rounding_to_bfloat16_happens_once() -> None:
+    matrix = four_bit_matrix()
+    assert torch.equal(matrix.dequantised(torch.bfloat16), matrix.dequantised().bfloat16())
