@@ -1,4 +1,4 @@
-"""One tab's engine: clicks carry their step, a run stops at once, a fault is a sentence, a forgotten session is freed."""
+"""One tab's engine: clicks carry their step, a run stops at once, a fault is a sentence, the forgotten are freed."""
 
 from __future__ import annotations
 
@@ -129,18 +129,21 @@ def test_a_step_that_fails_stops_the_engine_with_a_sentence(
 
 
 def test_a_forgotten_session_is_freed_while_it_runs(tiny: LoadedModel) -> None:
+    engine, thread = _run_and_forget(tiny)
+    thread.join(SECONDS)
+    gc.collect()
+    assert not thread.is_alive()
+    assert engine() is None
+
+
+def _run_and_forget(tiny: LoadedModel) -> tuple[weakref.ref[object], threading.Thread]:
     config = EngineConfig(model="tiny-random", block_size=4, num_blocks=120, max_model_len=480)
     session = EngineSession(Engine(config, load_parts(config, tiny)))
     session.add("abc", ENDLESS, as_chat=False)
     session.run(0.02)
     until(lambda: session.moment.step >= 1)
-    pool, thread = weakref.ref(session.engine), session._thread
-    assert thread is not None
-    del session
-    thread.join(SECONDS)
-    gc.collect()
-    assert not thread.is_alive()
-    assert pool() is None
+    assert session._thread is not None
+    return weakref.ref(session.engine), session._thread
 
 
 def test_all_open_sessions_are_closed_together(tiny: LoadedModel) -> None:

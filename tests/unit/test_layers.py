@@ -54,7 +54,8 @@ def test_the_engine_runs_without_the_packages_of_the_interface() -> None:
         "import sys\n"
         "for name in ('streamlit', 'plotly', 'pandas'): sys.modules[name] = None\n"
         "from engine import Engine, EngineConfig, SamplingParams\n"
-        "engine = Engine(EngineConfig(model='tiny-random', block_size=4, num_blocks=8, attention_backend='reference'))\n"
+        "config = EngineConfig(model='tiny-random', block_size=4, num_blocks=8, attention_backend='reference')\n"
+        "engine = Engine(config)\n"
         "[output] = engine.generate(['abc'], SamplingParams(max_tokens=3, ignore_eos=True))\n"
         "assert len(output.outputs[0].token_ids) == 3\n"
     )
