@@ -20,6 +20,7 @@ from kernels.paged_attention.triton_config import DECODE, PREFILL
 from kernels.paged_attention.triton_decode import decode_kernel, merge_kernel
 from kernels.paged_attention.triton_kernel import Geometry
 from kernels.paged_attention.triton_prefill import prefill_kernel
+from kernels.rotary_write_kv.triton_kernel import padded, rotary_write_kv_kernel
 from kernels.write_kv.triton_kernel import write_kv_kernel
 
 TARGETS = {
@@ -104,15 +105,22 @@ def _constants(build: Build) -> tuple[Any, dict[str, Any]]:
         "decode": (decode_kernel, {**geometry.constants(DECODE), **soft_cap, "SPLITS": SPLITS}),
         "merge": (merge_kernel, {**dim, "SPLITS": SPLITS}),
         "write_kv": (write_kv_kernel, {"ROW_SIZE": row, "PADDED_ROW": triton.next_power_of_2(row)}),
+        "rotary_write_kv": (
+            rotary_write_kv_kernel,
+            {
+                "NUM_HEADS": heads, "NUM_KV_HEADS": build.num_kv_heads, "HALF": build.head_dim // 2,
+                **padded(heads + 2 * build.num_kv_heads, build.head_dim),
+            },
+        ),
         "copy_blocks": (copy_blocks_kernel, {"BLOCK_ELEMENTS": build.block_size * row, "TILE": TILE}),
-    }
+    }  # fmt: skip
     return kernels[build.kernel]
 
 
 _INT32_POINTERS = {"block_table_ptr", "seq_lens_ptr", "query_start_loc_ptr"}
 _INT64_POINTERS = {"slot_mapping_ptr", "address_ptr", "src_to_dst_ptr", "position_ptr"}
 _ROW_STRIDES = {"query_stride", "key_stride", "value_stride"}
-_FLOAT32_POINTERS = {"lse_ptr", "split_out_ptr", "split_lse_ptr"}
+_FLOAT32_POINTERS = {"lse_ptr", "cos_ptr", "sin_ptr", "split_out_ptr", "split_lse_ptr"}
 
 
 def _type_of(name: str, build: Build) -> str:

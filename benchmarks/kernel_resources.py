@@ -49,7 +49,7 @@ def builds_of(target: str) -> "Iterator[Build]":
         for dtype, head_dims in (("bfloat16", (64, 128, 256)), ("float16", (128,)), ("float32", (64, 128, 256))):
             for head_dim in head_dims:
                 yield Build(kernel, target, dtype, head_dim)
-    for kernel in ("merge", "write_kv", "copy_blocks"):
+    for kernel in ("merge", "write_kv", "rotary_write_kv", "copy_blocks"):
         yield Build(kernel, target, "bfloat16", 128)
 
 

@@ -5,14 +5,17 @@ imported: importing a kernel module is the last step, taken only for the backend
 """
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
 
 import torch
 
-from kernels.interface import CopyBlocks, PagedAttention, SwapBlocks, WriteKv
+from kernels.interface import CopyBlocks, PagedAttention, RmsNorm, RotaryWriteKv, SiluMul, SwapBlocks, WriteKv
+from kernels.rms_norm.reference import rms_norm
+from kernels.rotary_write_kv.reference import rotary_write_kv
+from kernels.silu_mul.reference import silu_mul
 
 BACKENDS = ("auto", "triton", "cpu", "reference")
 
@@ -29,6 +32,10 @@ class Backend:
     paged_attention: PagedAttention
     copy_blocks: CopyBlocks
     swap_blocks: SwapBlocks
+    # Offered where fusing pays; plain PyTorch unless a backend brings its own.
+    rotary_write_kv: RotaryWriteKv = rotary_write_kv
+    rms_norm: RmsNorm = rms_norm
+    silu_mul: SiluMul = silu_mul
 
 
 def select_backend(requested: str, device: torch.device) -> Backend:
@@ -91,13 +98,11 @@ _TWIN_MODULE = {"reference": "reference", "cpu": "cpu", "triton": "triton_kernel
 
 def _load(name: str, reason: str) -> Backend:
     def twin(operation: str) -> Any:
-        return getattr(import_module(f"kernels.{operation}.{_TWIN_MODULE[name]}"), operation)
+        """This backend's twin, or the plain PyTorch where that is already as good as a kernel of our own."""
+        module = f"kernels.{operation}.{_TWIN_MODULE[name]}"
+        if find_spec(module) is None:
+            module = f"kernels.{operation}.reference"
+        return getattr(import_module(module), operation)
 
-    return Backend(
-        name=name,
-        reason=reason,
-        write_kv=twin("write_kv"),
-        paged_attention=twin("paged_attention"),
-        copy_blocks=twin("copy_blocks"),
-        swap_blocks=import_module("kernels.swap_blocks.reference").swap_blocks,
-    )
+    operations = {field.name: twin(field.name) for field in fields(Backend) if field.name not in ("name", "reason")}
+    return Backend(name=name, reason=reason, **operations)

@@ -76,3 +76,34 @@ class SwapBlocks(Protocol):
     def __call__(self, src_cache: Tensor, dst_cache: Tensor, src_to_dst: Tensor) -> None:
         """`src_cache`, `dst_cache` [num_blocks, ...] alike but for num_blocks; `src_to_dst` [n, 2] int64."""
         ...
+
+
+class RmsNorm(Protocol):
+    """hidden / sqrt(mean(hidden ** 2) + eps) * weight, row by row, in float32 inside (Zhang and Sennrich, 2019)."""
+
+    def __call__(self, hidden: Tensor, weight: Tensor, eps: float) -> Tensor:
+        """`hidden` [num_tokens, size], `weight` [size]; the result is like `hidden`."""
+        ...
+
+
+class SiluMul(Protocol):
+    """silu(gate) * up, the gate of a Llama MLP (Shazeer, 2020)."""
+
+    def __call__(self, gate_up: Tensor) -> Tensor:
+        """`gate_up` [num_tokens, 2 * size], gates first; the result is [num_tokens, size] in the same dtype."""
+        ...
+
+
+class RotaryWriteKv(Protocol):
+    """Rotary embedding (Su and others, 2021; half-split layout) and the KV write, from one merged product."""
+
+    def __call__(
+        self, qkv: Tensor, cos: Tensor, sin: Tensor, key_cache: Tensor, value_cache: Tensor, slot_mapping: Tensor
+    ) -> Tensor:
+        """Store keys, turned, and values in their slots; return the turned queries.
+
+        `qkv` [num_tokens, num_heads + 2 * num_kv_heads, head_dim]; `cos`, `sin` [num_tokens, head_dim / 2] float32,
+        contiguous; `slot_mapping` [num_tokens] int64, -1 turns the query but writes nothing. The result is
+        [num_tokens, num_heads, head_dim] in qkv's dtype. All is computed in float32 and rounded once.
+        """
+        ...

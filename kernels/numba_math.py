@@ -55,6 +55,22 @@ def widen(_context, stored):
 
 
 @intrinsic
+def narrow(_context, like, _value):
+    """A float32 as an element of `like`'s type: itself, or the bits of the nearest bfloat16, ties to even."""
+    if isinstance(like, types.Float):
+        same = types.float32(types.float32, types.float32)
+        return same, lambda _context, _builder, _signature, arguments: arguments[1]
+
+    def generate(_context, builder, _signature, arguments):
+        word = builder.bitcast(arguments[1], ir.IntType(32))
+        odd = builder.and_(builder.lshr(word, word.type(16)), word.type(1))
+        rounded = builder.add(word, builder.add(odd, word.type(0x7FFF)))
+        return builder.trunc(builder.lshr(rounded, word.type(16)), ir.IntType(16))
+
+    return types.uint16(types.uint16, types.float32), generate
+
+
+@intrinsic
 def power_of_two(_context, _exponent):
     """2 ** exponent for an int32 in [-126, 127]: the exponent field of a float32, written directly."""
 

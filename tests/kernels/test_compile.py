@@ -32,7 +32,7 @@ def attention_rows(rows: list[Row]) -> list[Row]:
 
 def test_every_kernel_was_compiled_for_every_target(rows: list[Row]) -> None:
     kernels = {row["kernel"] for row in rows}
-    assert kernels == {"prefill", "decode", "merge", "write_kv", "copy_blocks"}
+    assert kernels == {"prefill", "decode", "merge", "write_kv", "rotary_write_kv", "copy_blocks"}
     assert {(row["kernel"], row["target"]) for row in rows} == {(k, t) for k in kernels for t in TARGETS}
     assert {row["dtype"] for row in attention_rows(rows)} == {"bfloat16", "float16", "float32"}
 

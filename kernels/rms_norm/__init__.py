@@ -1,0 +1,1 @@
+"""Scale each token's hidden state to unit root mean square."""

@@ -1,0 +1,9 @@
+"""silu_mul in plain PyTorch (interface: kernels.interface.SiluMul)."""
+
+import torch.nn.functional as F
+from torch import Tensor
+
+
+def silu_mul(gate_up: Tensor) -> Tensor:
+    gate, up = gate_up.chunk(2, dim=-1)
+    return F.silu(gate) * up
