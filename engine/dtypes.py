@@ -32,8 +32,10 @@ def resolve_dtype(requested: str, *, four_bit_weights: bool, checkpoint: str, de
 
 def has_int4_kernel(device: torch.device) -> bool:
     """torch's four-bit product for CPUs is written for AVX2 and AVX-512; elsewhere it runs a slow fallback."""
+    if device.type != "cpu":
+        return False
     capability: str = torch.backends.cpu.get_cpu_capability()
-    return bool(device.type == "cpu" and capability in ("AVX2", "AVX512"))
+    return capability in ("AVX2", "AVX512")
 
 
 def _multiplies_bfloat16(device: torch.device) -> bool:

@@ -81,7 +81,7 @@ class ByteTokenizer(Tokenizer):
     def is_special(self, token_id: int) -> bool:
         return token_id >= 256
 
-    def _encode(self, text: str, add_special_tokens: bool) -> list[int]:  # noqa: ARG002  (it has none to add)
+    def _encode(self, text: str, add_special_tokens: bool) -> list[int]:
         return list(text.encode("utf-8"))
 
 

@@ -6,6 +6,7 @@ import streamlit as st
 
 from views.backend_banner import draw_banner_of_default_model
 from views.course import COURSE, LIVE_ENGINE
+from views.routes import ROUTES
 
 TRY_FIRST = (
     (
@@ -40,6 +41,14 @@ for column, (title, query, words) in zip(st.columns(len(TRY_FIRST)), TRY_FIRST, 
     with column, st.container(border=True):
         st.page_link(LIVE_ENGINE.file, label=f"**{title}**", icon=LIVE_ENGINE.icon, query_params=query)
         st.markdown(words)
+
+st.header("A way through, by the clock")
+for column, route in zip(st.columns(len(ROUTES)), ROUTES, strict=True):
+    with column, st.container(border=True):
+        st.markdown(f"**{route.minutes} minutes**")
+        st.markdown(route.aim)
+        for stop in route.stops:
+            st.page_link(stop.page.file, label=f"{stop.page.title} ({stop.minutes} min)", icon=stop.page.icon)
 
 st.header("The pages")
 for page in COURSE[1:]:
