@@ -7,7 +7,7 @@ ways of storing, and not one way with itself. The model's weights and its other 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 import torch.nn.functional as F
@@ -93,12 +93,9 @@ def _contiguous_store(model: LlamaModel, num_reserved: int) -> KVStore:
 
 
 def _dense_backend(device: torch.device) -> Backend:
-    reference = select_backend("reference", device)
-    return Backend(
+    return replace(
+        select_backend("reference", device),
         name="dense",
         reason="one contiguous tensor a sequence, read by PyTorch's scaled_dot_product_attention",
-        write_kv=reference.write_kv,
         paged_attention=dense_attention,  # type: ignore[arg-type]  # it gives no log-sum-exp
-        copy_blocks=reference.copy_blocks,
-        swap_blocks=reference.swap_blocks,
     )

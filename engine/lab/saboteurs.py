@@ -120,15 +120,15 @@ class ShiftSlot:
     def strike(self, engine: Engine) -> None:
         store = engine.parts.store
         assert isinstance(store, KVStore)
-        write_kv = store.backend.write_kv
+        write = store.backend.rotary_write_kv
 
         def write_shifted(
-            key: Tensor, value: Tensor, key_cache: Tensor, value_cache: Tensor, slot_mapping: Tensor
-        ) -> None:
+            qkv: Tensor, cos: Tensor, sin: Tensor, key_cache: Tensor, value_cache: Tensor, slot_mapping: Tensor
+        ) -> Tensor:
             num_slots = key_cache.shape[0] * key_cache.shape[1]
-            write_kv(key, value, key_cache, value_cache, (slot_mapping + 1) % num_slots)
+            return write(qkv, cos, sin, key_cache, value_cache, (slot_mapping + 1) % num_slots)
 
-        store.backend = replace(store.backend, write_kv=write_shifted)
+        store.backend = replace(store.backend, rotary_write_kv=write_shifted)
 
 
 class PrefixHitCoversLastToken:

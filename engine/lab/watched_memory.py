@@ -56,7 +56,7 @@ class WatchedMemory:
         self._slots: dict[int, Written] = {}
         self._batch: list[Written] = []
         self._kernels = parts.store.backend
-        parts.store.backend = replace(self._kernels, write_kv=self._write_kv, copy_blocks=self._copy_blocks)
+        parts.store.backend = replace(self._kernels, rotary_write_kv=self._write, copy_blocks=self._copy_blocks)
 
     def run(self, items: Sequence[ScheduledSequence]) -> Tensor:
         """The runner's own `run`; what its items read is compared once all of their writes are seen."""
@@ -65,12 +65,12 @@ class WatchedMemory:
         self.wrong_reads += [wrong for item in items for wrong in self._wrong_reads(item)]
         return logits
 
-    def _write_kv(
-        self, key: Tensor, value: Tensor, key_cache: Tensor, value_cache: Tensor, slot_mapping: Tensor
-    ) -> None:
+    def _write(
+        self, qkv: Tensor, cos: Tensor, sin: Tensor, key_cache: Tensor, value_cache: Tensor, slot_mapping: Tensor
+    ) -> Tensor:
         for slot, token in zip(slot_mapping.tolist(), self._batch, strict=True):
             self._slots[slot] = token
-        self._kernels.write_kv(key, value, key_cache, value_cache, slot_mapping)
+        return self._kernels.rotary_write_kv(qkv, cos, sin, key_cache, value_cache, slot_mapping)
 
     def _copy_blocks(self, caches: Sequence[Tensor], src_to_dst: Tensor) -> None:
         for source, target in src_to_dst.tolist():

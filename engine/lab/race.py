@@ -1,0 +1,167 @@
+"""One stream of arrivals into four memories of the same size: contiguous Max, Pow2 and Oracle, and pages.
+
+All four serve first come, first served, one token a running request a step, with no limit but memory. The replies
+are those of the arrivals, so the lanes differ in nothing but where keys and values may lie.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from engine.arrivals import Arrival
+from engine.config import EngineConfig
+from engine.contiguous_replay import replay
+from engine.engine import Engine
+from engine.events import AdmissionDeferred, RequestPreempted, RequestRefused
+from engine.lab.timeline import states
+from engine.parts import EngineParts
+from engine.reservations import Max, Oracle, Pow2
+from engine.sampler import Choice, Draw
+from engine.sampling_params import SamplingParams
+from engine.scheduler import ScheduledSequence
+from engine.tokenizer import ByteTokenizer
+from engine.trace import Trace
+from engine.waste import KINDS, PAPER_FIGURE_2, Waste, WasteKind, waste
+
+PAPER_NAMES = {"Max": "Max", "Pow2": "Pow2", "Oracle": "Oracle", "Paged": "vLLM"}
+"""Our lanes by the names of the paper's Fig. 2."""
+
+
+@dataclass(frozen=True, slots=True)
+class Obstacle:
+    """The first moment at which a lane could not take a request, or had to take one out. `reason`: its own words."""
+
+    step: int
+    request_id: str
+    kind: str
+    """refused | waits | preempted"""
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Lane:
+    """One memory. `waste[i]`, `num_running[i]`, `num_waiting[i]`: after step i.
+
+    `first_obstacle` is None when everything always fitted. `num_steps`: when the last request was done.
+    """
+
+    name: str
+    trace: Trace
+    first_obstacle: Obstacle | None
+    waste: tuple[Waste, ...]
+    num_running: tuple[int, ...]
+    num_waiting: tuple[int, ...]
+
+    @property
+    def num_steps(self) -> int:
+        return self.trace.num_steps
+
+    @property
+    def most_running(self) -> int:
+        return max(self.num_running)
+
+    @property
+    def paper_percent(self) -> dict[WasteKind, float]:
+        """The paper's own figures for this system (Kwon et al. 2023, Fig. 2), not ours."""
+        return PAPER_FIGURE_2[PAPER_NAMES[self.name]]
+
+    def average_percent(self) -> dict[WasteKind, float]:
+        """Our share of each kind, 0 to 100: the mean over the steps in which a request waited for memory.
+
+        That is when memory is the limit, as in the paper's runs. Over all steps when none ever waited.
+        """
+        crowded = [w for w, waiting in zip(self.waste, self.num_waiting, strict=True) if waiting] or list(self.waste)
+        return {kind: sum(w.percent(kind) for w in crowded) / len(crowded) for kind in KINDS}
+
+
+def race(arrivals: Sequence[Arrival], num_slots: int, block_size: int, max_model_len: int) -> tuple[Lane, ...]:
+    """The lanes Max, Pow2, Oracle, Paged, each run to the end.
+
+    Raises ValueError when there are no arrivals, or when the paged pool would not have exactly `num_slots` slots.
+    """
+    if not arrivals or num_slots % block_size:
+        raise ValueError(f"A race needs requests, and slots that are a multiple of the block size ({block_size}).")
+    contiguous = {
+        name: replay(arrivals, num_slots, rule)
+        for name, rule in (("Max", Max(max_model_len)), ("Pow2", Pow2()), ("Oracle", Oracle()))
+    }
+    traces = contiguous | {"Paged": _paged(arrivals, num_slots // block_size, block_size, max_model_len)}
+    return tuple(_lane(name, trace) for name, trace in traces.items())
+
+
+def _lane(name: str, trace: Trace) -> Lane:
+    wastes, running, waiting = [], [], []
+    for state in states(trace):
+        statuses = [request.status for request in state.requests.values()]
+        wastes.append(waste(state))
+        running.append(statuses.count("running"))
+        waiting.append(statuses.count("waiting") + statuses.count("preempted"))
+    return Lane(name, trace, _first_obstacle(trace), tuple(wastes), tuple(running), tuple(waiting))
+
+
+def _first_obstacle(trace: Trace) -> Obstacle | None:
+    kinds = {RequestRefused: "refused", AdmissionDeferred: "waits", RequestPreempted: "preempted"}
+    for event in trace:
+        if isinstance(event, RequestRefused | AdmissionDeferred | RequestPreempted):
+            return Obstacle(event.step, event.request_id, kinds[type(event)], event.reason)
+    return None
+
+
+def _paged(arrivals: Sequence[Arrival], num_blocks: int, block_size: int, max_model_len: int) -> Trace:
+    """The engine's own scheduler and pool on the arrivals' own replies."""
+    config = EngineConfig(
+        block_size=block_size,
+        num_blocks=num_blocks,
+        max_num_seqs=len(arrivals),
+        max_num_batched_tokens=max(len(arrivals), sum(arrival.num_tokens for arrival in arrivals)),
+        max_model_len=max_model_len,
+        enable_prefix_caching=False,
+    )
+    engine = Engine(config, _replaying_parts(arrivals))
+    coming = sorted(arrivals, key=lambda arrival: arrival.arrival_step)
+    while coming or engine.has_unfinished_requests():
+        while coming and coming[0].arrival_step <= engine.trace.step + 1:
+            _add(engine, coming.pop(0))
+        engine.step()
+    return engine.trace
+
+
+def _add(engine: Engine, arrival: Arrival) -> None:
+    """A request that can never fit is refused, and the engine has written why."""
+    params = SamplingParams(max_tokens=arrival.num_output_tokens, ignore_eos=True)
+    try:
+        engine.add_request(arrival.prompt_token_ids, params, arrival.request_id)
+    except ValueError:
+        assert isinstance(engine.trace.events[-1], RequestRefused)
+
+
+def _replaying_parts(arrivals: Sequence[Arrival]) -> EngineParts:
+    return EngineParts(
+        tokenizer=ByteTokenizer(),
+        runner=_NoModel(),
+        chooser=_Replies({arrival.request_id: arrival.output_token_ids for arrival in arrivals}),
+        store=None,
+        vocab_size=ByteTokenizer.vocab_size,
+        info={"source": "engine, replies of the arrivals", "model": "none (replayed lengths)"},
+    )
+
+
+class _NoModel:
+    """Runs nothing: a row of no scores for every sequence that wants one."""
+
+    def run(self, items: Sequence[ScheduledSequence]) -> Tensor:
+        return torch.empty(sum(item.needs_logits for item in items), 0)
+
+
+class _Replies:
+    """Chooses the next token of the reply that the arrival brought along."""
+
+    def __init__(self, replies: dict[str, tuple[int, ...]]) -> None:
+        self._replies = replies
+
+    def sample(self, logits: Tensor, draws: Sequence[Draw]) -> list[Choice]:
+        return [Choice(self._replies[d.sequence.seq_id][len(d.sequence.output_token_ids)], 0.0) for d in draws]
