@@ -40,7 +40,7 @@ def has_int4_kernel(device: torch.device) -> bool:
 
 def _multiplies_bfloat16(device: torch.device) -> bool:
     if device.type == "cuda":
-        return torch.cuda.is_bf16_supported(including_emulation=False)
+        return bool(torch.cuda.is_bf16_supported(including_emulation=False))
     return device.type == "cpu" and bool(torch.cpu._is_avx512_bf16_supported())
 
 

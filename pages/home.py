@@ -48,7 +48,7 @@ for column, route in zip(st.columns(len(ROUTES)), ROUTES, strict=True):
         st.markdown(f"**{route.minutes} minutes**")
         st.markdown(route.aim)
         for stop in route.stops:
-            st.page_link(stop.page.file, label=f"{stop.page.title} ({stop.minutes} min)", icon=stop.page.icon)
+            st.page_link(stop.page.file, label=f"{stop.minutes} min: {stop.page.title}", icon=stop.page.icon)
 
 st.header("The pages")
 for page in COURSE[1:]:
