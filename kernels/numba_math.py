@@ -22,13 +22,17 @@ FAST_MATH = {"reassoc", "contract", "arcp", "nsz", "nnan"}
 
 
 def compiled(**options: Any) -> Callable[[Callable[..., Any]], Any]:
-    """numba.njit with these kernels' arithmetic, cached on disk where a cache folder can be written."""
+    """numba.njit with these kernels' arithmetic, cached on disk where a cache folder can be written.
+
+    Division follows NumPy: Python's would test for zero each time, and a loop with a test is not vectorised.
+    """
+    arithmetic = {"fastmath": FAST_MATH, "error_model": "numpy"}
 
     def decorate(function: Callable[..., Any]) -> Any:
         try:
-            return numba.njit(fastmath=FAST_MATH, cache=True, **options)(function)
+            return numba.njit(cache=True, **arithmetic, **options)(function)
         except RuntimeError:  # no folder to cache in: compile at every start instead
-            return numba.njit(fastmath=FAST_MATH, **options)(function)
+            return numba.njit(**arithmetic, **options)(function)
 
     return decorate
 

@@ -8,7 +8,6 @@ keys, which keeps all cores busy on a single long sequence; the partial results 
 (flash-decoding). The split depends on the sequence alone, so its batch mates never change a bit of its result.
 """
 
-import numba
 import numpy as np
 import torch
 from torch import Tensor
@@ -26,14 +25,13 @@ def paged_attention(
         raise ValueError(f"the cpu attention backend reads float32 and bfloat16 caches, not {key_cache.dtype}")
     num_tokens, num_heads, head_dim = query.shape
     _, block_size, num_kv_heads, _ = key_cache.shape
-    out = torch.empty(num_tokens, num_heads, head_dim)
-    lse = torch.empty(num_tokens, num_heads)
+    out, lse = np.empty(query.numel(), np.float32), np.empty(num_tokens * num_heads, np.float32)
     attend_batch(
         flat_view(query.float().contiguous()), flat_view(key_cache), flat_view(value_cache),
         block_table.numpy(), seq_lens.numpy(), query_start_loc.numpy(),
         num_heads, num_kv_heads, head_dim, block_size,
-        np.float32(scale), sliding_window or 0, np.float32(soft_cap or 0.0), numba.get_num_threads(),
-        flat_view(out), flat_view(lse),
+        np.float32(scale), sliding_window or 0, np.float32(soft_cap or 0.0), torch.get_num_threads(),
+        out, lse,
     )  # fmt: skip
-    out = out.to(query.dtype)
-    return (out, lse) if return_lse else out
+    result = torch.from_numpy(out).view(query.shape).to(query.dtype)
+    return (result, torch.from_numpy(lse).view(num_tokens, num_heads)) if return_lse else result
