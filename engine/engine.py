@@ -178,6 +178,11 @@ class Engine:
             return self.lifecycle.output(group, ranked[: group.params.n])
         return self.lifecycle.output(group, group.live_sequences)
 
+    @property
+    def groups(self) -> tuple[SequenceGroup, ...]:
+        """Every request that was accepted, in order of arrival, with its params. To look at, not to change."""
+        return tuple(self._groups.values())
+
     def snapshot(self) -> CacheState:
         """Block tables, blocks, queues and counters now: the fold of the trace, a copy of your own."""
         return self.trace.at(self.trace.num_steps)
