@@ -16,8 +16,9 @@ from engine.kv_store import KVStore
 from engine.linear import Embedding, Linear
 from engine.model_config import ModelConfig
 from engine.model_errors import ModelLoadError
-from engine.rotary import Rotation, inverse_frequencies, rotate, rotation_at
+from engine.rotary import Rotation, inverse_frequencies, rotation_at
 from engine.weights_source import WeightSource
+from kernels.backend import Backend
 
 
 @dataclass(frozen=True)
@@ -66,20 +67,22 @@ class LlamaModel:
         rotation = rotation_at(inputs.positions, self.frequencies)
         for index in range(len(self.layers)):
             hidden = self._attend(index, hidden, rotation, inputs, kv_store)
-            hidden = self._think(index, hidden)
+            hidden = self._think(index, hidden, kv_store.backend)
         return hidden
 
     def compute_logits(self, hidden: Tensor) -> Tensor:
         """Scores of every next token: [rows, hidden_size] -> [rows, vocab_size] float32."""
-        return self.head(self._norm(hidden, self.final_norm)).float()
+        norm = F.rms_norm(hidden, (self.config.hidden_size,), self.final_norm, self.config.rms_norm_eps)
+        return self.head(norm).float()
 
     def _attend(self, index: int, hidden: Tensor, rotation: Rotation, inputs: ModelInputs, kv_store: KVStore) -> Tensor:
         """Add what each token reads from its own and earlier positions."""
-        config, layer = self.config, self.layers[index]
+        config, layer, backend = self.config, self.layers[index], kv_store.backend
         key_cache, value_cache = kv_store.layer(index)
-        query, key, value = self._query_key_value(layer, hidden, rotation)
-        kv_store.backend.write_kv(key, value, key_cache, value_cache, inputs.slot_mapping)
-        read = kv_store.backend.paged_attention(
+        qkv = layer.qkv(backend.rms_norm(hidden, layer.attention_norm, config.rms_norm_eps))
+        qkv = self._normalise_heads(layer, qkv.view(len(hidden), -1, config.head_dim))
+        query = backend.rotary_write_kv(qkv, *rotation, key_cache, value_cache, inputs.slot_mapping)
+        read = backend.paged_attention(
             query,
             key_cache,
             value_cache,
@@ -91,27 +94,19 @@ class LlamaModel:
         )
         return hidden + layer.attention_output(read.flatten(1))
 
-    def _query_key_value(
-        self, layer: DecoderLayer, hidden: Tensor, rotation: Rotation
-    ) -> tuple[Tensor, Tensor, Tensor]:
-        """Each [num_tokens, heads, head_dim]; queries and keys are rotated to their positions."""
-        config = self.config
-        heads = layer.qkv(self._norm(hidden, layer.attention_norm)).view(len(hidden), -1, config.head_dim)
-        num_rotated = config.num_heads + config.num_kv_heads
-        rotated, value = heads[:, :num_rotated], heads[:, num_rotated:]
-        if layer.qk_norm is not None:
-            rotated = F.rms_norm(rotated, (config.head_dim,), eps=config.rms_norm_eps) * layer.qk_norm
-        rotated = rotate(rotated, rotation).to(self.dtype)
-        return rotated[:, : config.num_heads], rotated[:, config.num_heads :], value
+    def _normalise_heads(self, layer: DecoderLayer, qkv: Tensor) -> Tensor:
+        """Qwen3 normalises queries and keys, [num_tokens, num_heads + 2 * num_kv_heads, head_dim], head by head."""
+        if layer.qk_norm is None:
+            return qkv
+        num_normalised = len(layer.qk_norm)
+        heads = F.rms_norm(qkv[:, :num_normalised], (self.config.head_dim,), eps=self.config.rms_norm_eps)
+        return torch.cat([heads * layer.qk_norm, qkv[:, num_normalised:]], dim=1)
 
-    def _think(self, index: int, hidden: Tensor) -> Tensor:
+    def _think(self, index: int, hidden: Tensor, backend: Backend) -> Tensor:
         """Add what the gated MLP makes of each token by itself."""
         layer = self.layers[index]
-        gate, up = layer.gate_up(self._norm(hidden, layer.mlp_norm)).chunk(2, dim=-1)
-        return hidden + layer.down(F.silu(gate) * up)
-
-    def _norm(self, hidden: Tensor, weight: Tensor) -> Tensor:
-        return F.rms_norm(hidden, (self.config.hidden_size,), weight, self.config.rms_norm_eps)
+        gate_up = layer.gate_up(backend.rms_norm(hidden, layer.mlp_norm, self.config.rms_norm_eps))
+        return hidden + layer.down(backend.silu_mul(gate_up))
 
 
 def build_model(config: ModelConfig, source: WeightSource) -> LlamaModel:

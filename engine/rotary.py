@@ -13,7 +13,7 @@ from torch import Tensor
 from engine.model_config import RopeConfig
 
 Rotation = tuple[Tensor, Tensor]
-"""Cosine and sine of every token's angles, each [num_tokens, 1, head_dim / 2] float32."""
+"""Cosine and sine of every token's angles, each [num_tokens, head_dim / 2] float32."""
 
 
 def inverse_frequencies(rope: RopeConfig, head_dim: int) -> Tensor:
@@ -39,12 +39,5 @@ def _stretch_long_wavelengths(frequencies: Tensor, rope: RopeConfig) -> Tensor:
 
 def rotation_at(positions: Tensor, frequencies: Tensor) -> Rotation:
     """The rotation of each token: `positions` [num_tokens], `frequencies` [head_dim / 2]."""
-    angles = (positions[:, None].float() * frequencies)[:, None, :]
+    angles = positions[:, None].float() * frequencies
     return angles.cos(), angles.sin()
-
-
-def rotate(heads: Tensor, rotation: Rotation) -> Tensor:
-    """Turn every head of every token: [num_tokens, heads, head_dim] -> the same in float32."""
-    cos, sin = rotation
-    first, second = heads.float().chunk(2, dim=-1)
-    return torch.cat([first * cos - second * sin, second * cos + first * sin], dim=-1)

@@ -74,8 +74,8 @@ class DequantisedSource:
         return DenseLinear(four_bits(self.tensors, *names).dequantised(self.dtype).to(self.device))
 
     def vector(self, name: str) -> Tensor | None:
-        vector = self.tensors.get(f"{name}.weight")
-        return None if vector is None else vector.to(self.device, self.dtype)
+        vector = _vector(self.tensors, name, self.dtype)
+        return None if vector is None else vector.to(self.device)
 
     def embedding_and_head(self) -> tuple[Embedding, Linear]:
         tied = eight_bits(self.tensors, "model.embed_tokens").dequantised(self.dtype).to(self.device)
@@ -84,21 +84,26 @@ class DequantisedSource:
 
 @dataclass(frozen=True)
 class FourBitSource:
-    """Products over four and eight bits; what lies between them stays in float32."""
+    """Products over four and eight bits; what lies between them is bfloat16, which their kernel takes and gives."""
 
     tensors: dict[str, Tensor]
     device: torch.device
-    dtype: torch.dtype = torch.float32
+    dtype: torch.dtype = torch.bfloat16
 
     def linear(self, *names: str) -> Linear:
         return four_bits(self.tensors, *names).as_linear()
 
     def vector(self, name: str) -> Tensor | None:
-        return self.tensors.get(f"{name}.weight")
+        return _vector(self.tensors, name, self.dtype)
 
     def embedding_and_head(self) -> tuple[Embedding, Linear]:
         embedding = eight_bits(self.tensors, "model.embed_tokens")
         return embedding, embedding.as_linear()
+
+
+def _vector(tensors: dict[str, Tensor], name: str, dtype: torch.dtype) -> Tensor | None:
+    vector = tensors.get(f"{name}.weight")
+    return None if vector is None else vector.to(dtype)
 
 
 def _fetch_and_convert(folder: Path, progress: ProgressCallback, fetch: Fetch) -> None:
