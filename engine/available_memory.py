@@ -9,6 +9,7 @@ from pathlib import Path
 
 import torch
 
+MEMINFO = Path("/proc/meminfo")
 CGROUP = Path("/sys/fs/cgroup")
 
 
@@ -20,25 +21,25 @@ def available_memory(device: torch.device) -> int | None:
     if device.type != "cpu":
         return None
     if platform.system() == "Linux":
-        return _linux(Path("/proc/meminfo"), CGROUP)
+        return _linux()
     if platform.system() == "Windows":
         return _windows()
     return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 
 
-def _linux(meminfo: Path, cgroup: Path) -> int:
+def _linux() -> int:
     """The machine's available memory, or a container's remaining share where that is less."""
-    fields = dict(line.split(":", 1) for line in meminfo.read_text().splitlines())
+    fields = dict(line.split(":", 1) for line in MEMINFO.read_text().splitlines())
     machine = int(fields["MemAvailable"].split()[0]) * 1024
-    share = _container_share(cgroup)
+    share = _container_share()
     return machine if share is None else min(machine, share)
 
 
-def _container_share(cgroup: Path) -> int | None:
+def _container_share() -> int | None:
     """Control groups version 2: limit less use; None without a limit."""
     try:
-        limit = (cgroup / "memory.max").read_text().strip()
-        used = int((cgroup / "memory.current").read_text())
+        limit = (CGROUP / "memory.max").read_text().strip()
+        used = int((CGROUP / "memory.current").read_text())
     except (OSError, ValueError):
         return None
     return None if limit == "max" else max(int(limit) - used, 0)

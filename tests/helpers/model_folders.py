@@ -17,8 +17,8 @@ SHAPE = {
     "num_attention_heads": 6,
     "num_key_value_heads": 2,
     "max_position_embeddings": 256,
-    "bos_token_id": 256,
-    "eos_token_id": 257,
+    "bos_token_id": 257,
+    "eos_token_id": 258,
     "dtype": "float32",
 }
 
@@ -39,9 +39,9 @@ def save_random_model(
 
 
 def save_byte_level_tokenizer(folder: Path, chat_template: str | None = None) -> None:
-    """GPT-2's form with a token a byte, one merge ("th"), and two marks, ids 256 and 257."""
+    """GPT-2's form with a token a byte, one merge ("th", id 256), and two marks, ids 257 and 258."""
     alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
-    vocabulary = {letter: i for i, letter in enumerate(alphabet)} | {"th": 258}
+    vocabulary = {letter: i for i, letter in enumerate(alphabet)} | {"th": 256}
     tokenizer = Tokenizer(models.BPE(vocab=vocabulary, merges=[("t", "h")]))
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.decoder = decoders.ByteLevel()

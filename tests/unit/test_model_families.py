@@ -85,8 +85,8 @@ def test_bfloat16_stays_near_float32(tmp_path: Path) -> None:
 
 def test_end_of_text_ids_come_from_the_generation_config(tmp_path: Path) -> None:
     save_random_model(tmp_path, LlamaForCausalLM, LlamaConfig(**SHAPE))
-    (tmp_path / "generation_config.json").write_text('{"eos_token_id": [257, 256]}', "utf-8")
-    assert load_model(str(tmp_path)).tokenizer.eos_token_ids == (257, 256)
+    (tmp_path / "generation_config.json").write_text('{"eos_token_id": [258, 257]}', "utf-8")
+    assert load_model(str(tmp_path)).tokenizer.eos_token_ids == (258, 257)
 
 
 def test_unknown_architecture_is_refused_by_name(tmp_path: Path) -> None:

@@ -1,0 +1,88 @@
+"""Configs of both spellings are read alike, and what would run wrong is refused by name."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from engine.model_config import RopeConfig, parse_hf_config
+from engine.model_errors import UnsupportedModelError
+
+BASE: dict[str, Any] = {
+    "architectures": ["Qwen2ForCausalLM"],
+    "vocab_size": 100,
+    "hidden_size": 64,
+    "intermediate_size": 96,
+    "num_hidden_layers": 3,
+    "num_attention_heads": 4,
+    "max_position_embeddings": 512,
+}
+LLAMA3 = {"factor": 8.0, "low_freq_factor": 1.5, "high_freq_factor": 4.0, "original_max_position_embeddings": 128}
+
+
+def test_what_is_left_out_has_its_usual_value() -> None:
+    config = parse_hf_config(BASE)
+    assert (config.num_kv_heads, config.head_dim, config.q_size, config.kv_size) == (4, 16, 64, 64)
+    assert config.rope.theta == 10_000.0 and config.rope.rope_type == "default"
+    assert config.sliding_windows == (None, None, None)
+    assert not config.tie_word_embeddings and config.eos_token_ids == ()
+
+
+def test_kv_bytes_of_opt_13b_are_those_of_the_paper() -> None:
+    opt_13b = BASE | {"hidden_size": 5120, "num_hidden_layers": 40, "num_attention_heads": 40}
+    assert parse_hf_config(opt_13b).kv_bytes_per_token(bytes_per_element=2) == 800 * 1024
+
+
+@pytest.mark.parametrize(
+    "spelling",
+    [
+        {"rope_theta": 5e5, "rope_scaling": LLAMA3 | {"rope_type": "llama3"}},
+        {"rope_theta": 5e5, "rope_scaling": LLAMA3 | {"type": "llama3"}},
+        {"rope_parameters": LLAMA3 | {"rope_type": "llama3", "rope_theta": 5e5}},
+    ],
+)
+def test_rope_scaling_in_every_spelling(spelling: dict[str, Any]) -> None:
+    assert parse_hf_config(BASE | spelling).rope == RopeConfig(5e5, "llama3", 8.0, 1.5, 4.0, 128)
+
+
+@pytest.mark.parametrize(
+    ("settings", "windows"),
+    [
+        ({"sliding_window": 8}, (None, None, None)),
+        ({"sliding_window": 8, "use_sliding_window": True, "max_window_layers": 2}, (None, None, 8)),
+        (
+            {
+                "sliding_window": 8,
+                "use_sliding_window": True,
+                "layer_types": ["sliding_attention", "full_attention", "full_attention"],
+            },
+            (8, None, None),
+        ),
+        ({"architectures": ["MistralForCausalLM"], "sliding_window": 8}, (8, 8, 8)),
+        ({"architectures": ["MistralForCausalLM"], "sliding_window": None}, (None, None, None)),
+    ],
+)
+def test_sliding_windows_layer_by_layer(settings: dict[str, Any], windows: tuple[int | None, ...]) -> None:
+    assert parse_hf_config(BASE | settings).sliding_windows == windows
+
+
+@pytest.mark.parametrize(("written", "read"), [(7, (7,)), ([7, 8], (7, 8)), (None, ())])
+def test_ends_of_text(written: object, read: tuple[int, ...]) -> None:
+    assert parse_hf_config(BASE | {"eos_token_id": written}).eos_token_ids == read
+
+
+@pytest.mark.parametrize(
+    ("settings", "named"),
+    [
+        ({"architectures": ["MixtralForCausalLM"]}, "MixtralForCausalLM"),
+        ({"architectures": None, "model_type": "gpt2"}, "gpt2"),
+        ({"quantization_config": {"quant_method": "awq"}}, "quantised by awq"),
+        ({"hidden_act": "gelu"}, "activation gelu"),
+        ({"rope_scaling": {"rope_type": "yarn", "factor": 4.0}}, "yarn"),
+        ({"partial_rotary_factor": 0.5}, "partial_rotary_factor 0.5"),
+    ],
+)
+def test_what_would_run_wrong_is_refused_by_name(settings: dict[str, Any], named: str) -> None:
+    with pytest.raises(UnsupportedModelError, match=named):
+        parse_hf_config(BASE | settings)
