@@ -57,7 +57,7 @@ class WordTokenizer(Tokenizer):
         return [self.id_of(word) for word in text.split()]
 
 
-class _NoModel:
+class NoModel:
     """Runs nothing: a row of no scores for every sequence that wants one."""
 
     def run(self, items: Sequence[ScheduledSequence]) -> Tensor:
@@ -88,7 +88,7 @@ def scripted_engine(config: EngineConfig, script: Script) -> Engine:
             tokenizer.id_of(word)
     parts = EngineParts(
         tokenizer=tokenizer,
-        runner=_NoModel(),
+        runner=NoModel(),
         chooser=_ScriptReader(script, tokenizer),
         store=None,
         vocab_size=2**31,

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import torch
 from torch import Tensor
 
 from engine.arrivals import Arrival
@@ -22,7 +21,7 @@ from engine.parts import EngineParts
 from engine.reservations import Max, Oracle, Pow2
 from engine.sampler import Choice, Draw
 from engine.sampling_params import SamplingParams
-from engine.scheduler import ScheduledSequence
+from engine.scripted import NoModel
 from engine.tokenizer import ByteTokenizer
 from engine.trace import Trace
 from engine.waste import KINDS, PAPER_FIGURE_2, Waste, WasteKind, waste
@@ -142,19 +141,12 @@ def _add(engine: Engine, arrival: Arrival) -> None:
 def _replaying_parts(arrivals: Sequence[Arrival]) -> EngineParts:
     return EngineParts(
         tokenizer=ByteTokenizer(),
-        runner=_NoModel(),
+        runner=NoModel(),
         chooser=_Replies({arrival.request_id: arrival.output_token_ids for arrival in arrivals}),
         store=None,
         vocab_size=ByteTokenizer.vocab_size,
         info={"source": "engine, replies of the arrivals", "model": "none (replayed lengths)"},
     )
-
-
-class _NoModel:
-    """Runs nothing: a row of no scores for every sequence that wants one."""
-
-    def run(self, items: Sequence[ScheduledSequence]) -> Tensor:
-        return torch.empty(sum(item.needs_logits for item in items), 0)
 
 
 class _Replies:

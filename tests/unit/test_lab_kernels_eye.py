@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 import pytest
+import torch
 
 from engine import Engine, EngineConfig, SamplingParams
 from engine.kv_store import KVStore
@@ -40,6 +41,20 @@ def test_the_visits_agree_with_the_kernel(backend: str, position: int, layer: in
     assert last.maximum + math.log(last.total) == pytest.approx(view.log_sum_exp, abs=1e-9)
     assert last.maximum == max(token.score for visit in view.visits for token in visit.tokens)
     assert view.visits[0].shrink == 0.0
+
+
+def test_a_maximum_that_grows_shrinks_what_was_summed() -> None:
+    """Key 9 is made to fit the query: the largest score comes in the last block, and the total so far shrinks."""
+    engine = running_engine("reference")
+    store = engine.parts.store
+    assert isinstance(store, KVStore)
+    query = kernels_eye(engine, "A", 10, 0, 0).query
+    store.key_cache[0, 8, 1, 0] = torch.tensor(query)
+    view = kernels_eye(engine, "A", 10, 0, 0)
+    first, _, last = view.visits
+    assert last.maximum == last.tokens[1].score > first.maximum and 0 < last.shrink < 1
+    assert last.maximum + math.log(last.total) == pytest.approx(view.log_sum_exp, abs=1e-9)
+    assert view.agrees
 
 
 def test_looking_changes_nothing() -> None:

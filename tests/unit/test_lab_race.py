@@ -18,6 +18,8 @@ def test_typed_arrivals_by_hand() -> None:
     assert first.reason == "0 slots free, longest run 0, need 32"
     assert lanes["Paged"].first_obstacle is None and lanes["Paged"].most_running == 3
     assert lanes["Max"].most_running == 2
+    # While r2 waits, both reservations fill memory; at the start and at the end they do not.
+    assert lanes["Max"].average_percent()["free"] == 0 < lanes["Max"].waste[0].free
     # After step 1 both prompts are written in two blocks each, and both will use the other slots.
     paged = lanes["Paged"].waste[1]
     assert (paged.token_states, paged.reservation, paged.internal_fragmentation, paged.free) == (11, 5, 0, 48)

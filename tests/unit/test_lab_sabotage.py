@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from engine import EngineConfig
+from engine import Engine, EngineConfig, SamplingParams
+from engine.events import BlockCopied, RequestPreempted
 from engine.lab.sabotage import SabotageReport, sabotage
 from engine.lab.saboteurs import (
     SABOTEURS,
@@ -15,7 +16,8 @@ from engine.lab.saboteurs import (
     SkipCopyOnWrite,
     SwapTableEntries,
 )
-from engine.lab.scratch import parts_maker
+from engine.lab.scratch import parts_maker, run_to_end
+from engine.lab.watched_memory import WatchedMemory
 from tests.helpers.models import loaded
 
 CONFIG = EngineConfig(model="tiny-random", block_size=4, num_blocks=24, attention_backend="reference")
@@ -112,3 +114,21 @@ def test_blocks_of_one_slot_cannot_be_half_filled() -> None:
     for saboteur in (SwapTableEntries(), SkipCopyOnWrite()):
         with pytest.raises(ValueError, match="at least 2 slots"):
             sabotage(parts_maker(loaded("tiny-random")), config, PROMPT, saboteur)
+
+
+@pytest.mark.parametrize("caching", [True, False])
+def test_a_healthy_engine_reads_nothing_wrong(caching: bool) -> None:
+    """Copies on write, preemption and prefix hits move data about, and the watch follows them all."""
+    config = EngineConfig(
+        model="tiny-random", block_size=4, num_blocks=13, enable_prefix_caching=caching, attention_backend="reference"
+    )
+    watch = WatchedMemory(parts_maker(loaded("tiny-random"))(config))
+    engine = Engine(config, watch.parts)
+    params = SamplingParams(max_tokens=12, ignore_eos=True, n=2, temperature=1.0)
+    for _ in range(2):
+        engine.add_request(PROMPT, params)
+        engine.step()
+    assert run_to_end(engine)
+    kinds = {type(event) for event in engine.trace}
+    assert {BlockCopied, RequestPreempted} <= kinds
+    assert watch.wrong_reads == []
