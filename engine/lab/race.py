@@ -43,7 +43,10 @@ class Obstacle:
 
 @dataclass(frozen=True, slots=True)
 class Lane:
-    """One memory. `waste[i]`, `num_running[i]`, `num_waiting[i]`: after step i.
+    """One memory. `waste[i]`, `num_running[i]`, `num_waiting[i]`, `is_crowded[i]`: after step i.
+
+    Crowded: the head of the queue was told to wait, or a request had to give its blocks back. One that has just
+    arrived waits, too, but not for memory.
 
     `first_obstacle` is None when everything always fitted. `num_steps`: when the last request was done.
     """
@@ -54,6 +57,7 @@ class Lane:
     waste: tuple[Waste, ...]
     num_running: tuple[int, ...]
     num_waiting: tuple[int, ...]
+    is_crowded: tuple[bool, ...]
 
     @property
     def num_steps(self) -> int:
@@ -73,7 +77,9 @@ class Lane:
 
         That is when memory is the limit, as in the paper's runs. Over all steps when none ever waited.
         """
-        crowded = [w for w, waiting in zip(self.waste, self.num_waiting, strict=True) if waiting] or list(self.waste)
+        crowded = [w for w, is_crowded in zip(self.waste, self.is_crowded, strict=True) if is_crowded] or list(
+            self.waste
+        )
         return {kind: sum(w.percent(kind) for w in crowded) / len(crowded) for kind in KINDS}
 
 
@@ -93,13 +99,14 @@ def race(arrivals: Sequence[Arrival], num_slots: int, block_size: int, max_model
 
 
 def _lane(name: str, trace: Trace) -> Lane:
-    wastes, running, waiting = [], [], []
+    wastes, running, waiting, crowded = [], [], [], []
     for state in states(trace):
         statuses = [request.status for request in state.requests.values()]
         wastes.append(waste(state))
         running.append(statuses.count("running"))
         waiting.append(statuses.count("waiting") + statuses.count("preempted"))
-    return Lane(name, trace, _first_obstacle(trace), tuple(wastes), tuple(running), tuple(waiting))
+        crowded.append(any(r.status in ("waiting", "preempted") and r.reason for r in state.requests.values()))
+    return Lane(name, trace, _first_obstacle(trace), tuple(wastes), tuple(running), tuple(waiting), tuple(crowded))
 
 
 def _first_obstacle(trace: Trace) -> Obstacle | None:
