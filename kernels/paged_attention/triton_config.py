@@ -40,9 +40,10 @@ class Tiles:
 # Keyed by (bytes of an element, head_dim padded to a power of two); narrower heads use the entry for 64.
 Table = dict[tuple[int, int], Tiles]
 
-_PREFILL_FLOAT32: Table = {(4, 64): Tiles(32, 32, 8, 2), (4, 128): Tiles(32, 32, 8, 2), (4, 256): Tiles(16, 32, 8, 2)}
+_PREFILL_FLOAT32: Table = {(4, 64): Tiles(32, 32, 8, 2), (4, 128): Tiles(32, 32, 8, 2), (4, 256): Tiles(32, 16, 8, 2)}
 _PREFILL_HOPPER: Table = {
-    (2, 64): Tiles(128, 128, 8, 2), (2, 128): Tiles(128, 64, 8, 3), (2, 256): Tiles(64, 64, 8, 2), **_PREFILL_FLOAT32
+    (2, 64): Tiles(128, 128, 8, 2), (2, 128): Tiles(128, 64, 8, 3), (2, 256): Tiles(64, 64, 8, 2),
+    **_PREFILL_FLOAT32, (4, 64): Tiles(64, 32, 8, 2),
 }  # fmt: skip
 PREFILL: dict[str, Table] = {
     "cuda80": {
