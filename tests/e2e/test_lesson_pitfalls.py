@@ -187,6 +187,7 @@ def test_colour_is_never_the_only_sign_of_who_holds_a_block(reader: CourseReader
     open_lesson(reader, BLOCK_TABLE.url_path)
     the_map = reader.the_map("map_block_table")
     for state in block_table().at(7).blocks:
+        expect(block(the_map, state.block_id)).to_be_visible(timeout=20_000)
         words = block(the_map, state.block_id).locator("text").all_text_contents()
         [owner] = [seq_id for seq_id, _index in state.owners.items()] or ["free"]
         assert any(owner in word for word in words), f"block {state.block_id}: {words}"
