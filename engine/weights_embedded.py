@@ -98,7 +98,7 @@ class FourBitSource:
 
     def embedding_and_head(self) -> tuple[Embedding, Linear]:
         embedding = eight_bits(self.tensors, "model.embed_tokens")
-        return embedding, embedding.as_linear()
+        return embedding, embedding.as_head()
 
 
 def _vector(tensors: dict[str, Tensor], name: str, dtype: torch.dtype) -> Tensor | None:

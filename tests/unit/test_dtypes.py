@@ -1,0 +1,61 @@
+"""What "auto" means on each kind of machine, and which choices are refused."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from engine.dtypes import resolve_dtype
+from engine.model_errors import ModelLoadError
+
+CPU, CUDA, OTHER = torch.device("cpu"), torch.device("cuda"), torch.device("mps")
+
+
+@pytest.fixture
+def machine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A CPU of some capability, with or without bfloat16 products."""
+    capability, bfloat16 = request.param
+    monkeypatch.setattr(torch.backends.cpu, "get_cpu_capability", lambda: capability)
+    monkeypatch.setattr(torch.cpu, "_is_avx512_bf16_supported", lambda: bfloat16)
+    monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda including_emulation: bfloat16)
+
+
+NEW, OLD, ARM = ("AVX512", True), ("AVX2", False), ("DEFAULT", False)
+
+
+@pytest.mark.parametrize(
+    ("machine", "device", "four_bit_weights", "checkpoint", "chosen"),
+    [
+        (NEW, CPU, True, "float32", "int4"),
+        (OLD, CPU, True, "float32", "int4"),
+        (ARM, CPU, True, "float32", "float32"),
+        (NEW, CPU, False, "bfloat16", "bfloat16"),
+        (OLD, CPU, False, "bfloat16", "float32"),
+        (NEW, CPU, False, "float32", "float32"),
+        (NEW, CUDA, True, "float32", "bfloat16"),
+        (OLD, CUDA, False, "bfloat16", "float32"),
+        (NEW, OTHER, True, "float32", "float32"),
+    ],
+    indirect=["machine"],
+)
+@pytest.mark.usefixtures("machine")
+def test_auto(device: torch.device, four_bit_weights: bool, checkpoint: str, chosen: str) -> None:
+    assert resolve_dtype("auto", four_bit_weights=four_bit_weights, checkpoint=checkpoint, device=device) == chosen
+
+
+@pytest.mark.parametrize("name", ["float32", "bfloat16", "float16"])
+def test_what_is_asked_for_is_given(name: str) -> None:
+    assert resolve_dtype(name, four_bit_weights=True, checkpoint="float32", device=CPU) == name
+
+
+@pytest.mark.parametrize(
+    ("name", "four_bit_weights", "device", "sentence"),
+    [
+        ("float8", True, CPU, "float8 is not a number type of this engine; choose one of auto, float32"),
+        ("int4", False, CPU, "only smollm2-135m-instruct has"),
+        ("int4", True, CUDA, "int4 runs on the CPU only, and the model is on cuda"),
+    ],
+)
+def test_refusals(name: str, four_bit_weights: bool, device: torch.device, sentence: str) -> None:
+    with pytest.raises(ModelLoadError, match=sentence):
+        resolve_dtype(name, four_bit_weights=four_bit_weights, checkpoint="float32", device=device)
