@@ -33,10 +33,10 @@ def pip_download(requirement: str, folder: Path, *, use_pip_cache: bool, report:
         returncode, received = _run_pip(_command(requirement, folder, use_pip_cache), folder, log, report)
         if returncode == 0:
             return
-        reason = _why_pip_failed(log.read_text("utf-8", "replace"))
-    if received > BEGUN_BYTES:
-        raise DownloadInterruptedError(reason)
-    raise ModelUnavailableError(reason)
+        printed = log.read_text("utf-8", "replace")
+    if received > BEGUN_BYTES and not _is_disk_full(printed):
+        raise DownloadInterruptedError(_why_pip_failed(printed))
+    raise ModelUnavailableError(_why_pip_failed(printed))
 
 
 def _run_pip(command: list[str], folder: Path, log: Path, report: Callable[[int], None]) -> tuple[int, int]:
@@ -81,11 +81,15 @@ def _largest_file(folder: Path) -> int:
     return largest
 
 
+def _is_disk_full(log: str) -> bool:
+    return "No space left" in log or "Errno 28" in log
+
+
 def _why_pip_failed(log: str) -> str:
     """One sentence on what happened and what to do, from what pip printed."""
     if "No module named pip" in log:
         return f"This Python has no pip to fetch the model with. Run `{sys.executable} -m ensurepip`, then start again."
-    if "No space left" in log or "Errno 28" in log:
+    if _is_disk_full(log):
         return "The disk is full: the model needs 400 MB while it is set up. Free some space, then start again."
     lines = [line.strip() for line in log.splitlines() if line.strip().startswith("ERROR")]
     detail = lines[-1].removeprefix("ERROR:").strip() if lines else "it gave no reason"
