@@ -66,3 +66,18 @@ def test_embedding_rows_are_the_matrix_s_rows() -> None:
 def test_rounding_to_bfloat16_happens_once() -> None:
     matrix = four_bit_matrix()
     assert torch.equal(matrix.dequantised(torch.bfloat16), matrix.dequantised().bfloat16())
+
+
+def test_the_head_settles_what_bfloat16_would_tie() -> None:
+    """Rows that differ by one step in one element: their scores are closer than bfloat16 can tell near 20."""
+    quantised = torch.full((64, 32), 100, dtype=torch.int8)
+    quantised[:, 0] = torch.arange(64) // 2 + torch.arange(64) % 2 * 30  # the best token is the last, 63
+    matrix = EightBitGroups(quantised, torch.full((64, 1), 0.0078125).half())
+    x = torch.full((1, 32), 0.75).bfloat16()
+    tied = matrix.as_linear()(x)
+    assert (tied == tied.max()).sum() > 1
+    scores = matrix.as_head()(x)
+    exact = x.float() @ matrix.dequantised().T
+    assert scores.dtype is torch.float32
+    assert scores.argmax() == exact.argmax() == 63
+    assert torch.equal(scores[0, scores[0] >= scores.max() - 0.2], exact[0, exact[0] >= scores.max() - 0.2])
