@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from engine.linear import Int4Linear, Int8Linear
+from engine.linear import FourBitLinear, Int4Linear, Int8Linear
 
 GROUP_SIZE = 32
 ROWS_AT_A_TIME = 512  # a multiple of the 64 rows that torch packs together
@@ -39,8 +39,8 @@ class FourBitGroups:
             weight[some] = q.mul_(scale[..., None]).add_(minimum[..., None]).flatten(1)
         return weight
 
-    def as_linear(self) -> Int4Linear:
-        """A product that reads the four bits in place.
+    def as_linear(self) -> FourBitLinear:
+        """A product in the four bits.
 
         torch's kernel means `(q - 8) * scale + zero`, hence zero = minimum + 8 * scale; only the rounding
         of scale and zero to bfloat16 differs from the file.
@@ -48,7 +48,8 @@ class FourBitGroups:
         rows = _row_slices(len(self.scale))
         packed = [_packed(self._integers(some, torch.int32).flatten(1)) for some in rows]
         scale = self.scale.float()
-        return Int4Linear(torch.cat(packed), _for_kernel(scale, self.minimum.float() + 8 * scale), GROUP_SIZE)
+        scale_and_zero = _for_kernel(scale, self.minimum.float() + 8 * scale)
+        return FourBitLinear(Int4Linear(torch.cat(packed), scale_and_zero, GROUP_SIZE), self.nibbles)
 
     def _integers(self, rows: slice, dtype: torch.dtype) -> Tensor:
         """The numbers q of some rows: [rows, groups, 32]."""

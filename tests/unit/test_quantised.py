@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import pytest
 import torch
+import torch.nn.functional as F
 
+from engine import linear
+from engine.linear import FEW_TOKENS
 from engine.quantised import ROWS_AT_A_TIME, EightBitGroups, FourBitGroups
+from kernels.unpack_four_bits.reference import unpack_four_bits
 
 ROWS, COLUMNS = 2 * ROWS_AT_A_TIME + 64, 96
 
@@ -22,8 +27,8 @@ def eight_bit_matrix() -> EightBitGroups:
     return EightBitGroups(quantised, torch.rand(ROWS, COLUMNS // 32, generator=generator).half() * 0.01)
 
 
-def inputs() -> torch.Tensor:
-    return torch.randn(4, COLUMNS, generator=torch.Generator().manual_seed(5)).bfloat16().float()
+def inputs(num_tokens: int = 4) -> torch.Tensor:
+    return torch.randn(num_tokens, COLUMNS, generator=torch.Generator().manual_seed(5)).bfloat16().float()
 
 
 def test_four_bits_one_by_one() -> None:
@@ -36,10 +41,22 @@ def test_four_bits_one_by_one() -> None:
     assert (weight == -2.0).sum() == 30
 
 
-def test_four_bit_product() -> None:
-    matrix, x = four_bit_matrix(), inputs()
+@pytest.mark.parametrize("num_tokens", [1, FEW_TOKENS, FEW_TOKENS + 1])
+def test_four_bit_product(num_tokens: int) -> None:
+    matrix, x = four_bit_matrix(), inputs(num_tokens)
     exact = x @ matrix.dequantised().T
-    assert (matrix.as_linear()(x).float() - exact).abs().max() < 0.01 * exact.abs().max()
+    product = matrix.as_linear()(x)
+    assert product.dtype is torch.bfloat16 and product.shape == exact.shape
+    assert (product.float() - exact).abs().max() < 0.01 * exact.abs().max()
+
+
+def test_many_tokens_are_multiplied_unpacked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And without Numba they are not: the result is then that of few tokens, a few at a time."""
+    product, x = four_bit_matrix().as_linear(), inputs(FEW_TOKENS + 1)
+    unpacked = F.linear(x.bfloat16(), unpack_four_bits(product.nibbles, product.few.scale_and_zero))
+    torch.testing.assert_close(product(x), unpacked, rtol=0.02, atol=0.002)
+    monkeypatch.setattr(linear, "HAS_NUMBA", False)
+    assert torch.equal(product(x), product.few(x))
 
 
 def test_eight_bit_product() -> None:
@@ -54,7 +71,7 @@ def test_packing_some_rows_at_a_time_is_packing_them_all() -> None:
         matrix.dequantised() - matrix.minimum.float().repeat_interleave(32, 1)
     ) / matrix.scale.float().repeat_interleave(32, 1)
     packed = torch.ops.aten._convert_weight_to_int4pack_for_cpu(whole.round().int(), 1)
-    assert torch.equal(matrix.as_linear().packed, packed)
+    assert torch.equal(matrix.as_linear().few.packed, packed)
 
 
 def test_embedding_rows_are_the_matrix_s_rows() -> None:

@@ -10,6 +10,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
+from engine.linear import FEW_TOKENS
 from engine.model import build_model
 from engine.model_runner import ModelRunner, prepare_inputs
 from engine.progress import Progress, ProgressCallback, ignore_progress
@@ -77,13 +78,13 @@ def test_a_later_start_needs_neither_network_nor_transformers() -> None:
 
 
 @torch.no_grad()
-def perplexity(model: LoadedModel, text: str) -> float:
-    """How many tokens the model hesitates between, on average, at each token of the text."""
+def perplexity(model: LoadedModel, text: str, chunk: int) -> float:
+    """How many tokens the model hesitates between, on average, at each token of the text, read in chunks."""
     token_ids = model.tokenizer.encode(text)
     store = new_kv_store(model, num_blocks=64, block_size=16, backend="auto", dtype=model.model.dtype)
     hidden = []
-    for start in range(0, len(token_ids), 256):
-        item = Item(Tokens(token_ids), start, min(256, len(token_ids) - start), list(range(64)))
+    for start in range(0, len(token_ids), chunk):
+        item = Item(Tokens(token_ids), start, min(chunk, len(token_ids) - start), list(range(64)))
         hidden.append(model.model.forward(prepare_inputs([item], 16, CPU), store))
     logits = model.model.compute_logits(torch.cat(hidden))
     return float(F.cross_entropy(logits[:-1], torch.tensor(token_ids[1:])).exp())
@@ -91,9 +92,12 @@ def perplexity(model: LoadedModel, text: str) -> float:
 
 @pytest.mark.embedded
 def test_four_bits_predict_as_well_as_dequantised_float32() -> None:
-    exact = perplexity(loaded(dtype="float32"), PROSE)
+    """In chunks of few tokens, multiplied in four bits, and in chunks of many, multiplied unpacked."""
+    exact = perplexity(loaded(dtype="float32"), PROSE, chunk=256)
     assert 1 < exact < 100
-    assert perplexity(loaded(dtype="int4"), PROSE) == pytest.approx(exact, rel=0.01)
+    few, many = (perplexity(loaded(dtype="int4"), PROSE, chunk) for chunk in (FEW_TOKENS, 256))
+    assert few == pytest.approx(exact, rel=0.01)
+    assert many == pytest.approx(exact, rel=0.01)
 
 
 @pytest.mark.embedded
