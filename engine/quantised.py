@@ -12,9 +12,12 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from engine.linear import FourBitLinear, Int4Linear, Int8Linear
+from engine.linear import DenseLinear, FourBitLinear, Int4Linear, Int8Linear
 
 GROUP_SIZE = 32
+FEW_ROWS = 4
+"""Measured on two cores with AVX-512, the embedded model's head in milliseconds in eight bits and dense: 1 row 1.6
+and 4.4, 4 rows 2.8 and 5.0, 6 rows 5.6 and 5.2, 16 rows 11.3 and 7.0."""
 ROWS_AT_A_TIME = 512  # a multiple of the 64 rows that torch packs together
 
 
@@ -87,7 +90,7 @@ class EightBitGroups:
         return Int8Linear(Int4Linear(torch.cat(packed), _for_kernel(scales, zeros), GROUP_SIZE))
 
     def as_head(self) -> EightBitHead:
-        return EightBitHead(self.as_linear(), self)
+        return EightBitHead(self.as_linear(), DenseLinear(self.dequantised(torch.bfloat16)), self)
 
     def _halves(self, rows: slice) -> Tensor:
         """High and low halves of some rows, side by side: [rows, 2 columns] int32 in 0 .. 15."""
@@ -106,18 +109,20 @@ class EightBitGroups:
 
 @dataclass(frozen=True)
 class EightBitHead:
-    """Scores of every token, exact where it decides which is the best.
+    """Scores of every token: in eight bits for few rows, dense for many, and exact where it decides which is best.
 
     bfloat16 keeps 8 bits: scores near 20 come in steps of 0.125, and tokens that differ by less tie. Those that
     rounding could have kept from the top, a handful, are scored again in float32.
     """
 
-    product: Int8Linear
+    few: Int8Linear
+    many: DenseLinear  # bfloat16
     weight: EightBitGroups
 
     def __call__(self, x: Tensor) -> Tensor:
         """[rows, hidden_size] -> [rows, vocab_size] float32."""
-        scores = self.product(x).float()
+        product = self.few if len(x) <= FEW_ROWS else self.many
+        scores = product(x.bfloat16()).float()
         best = scores.amax(dim=-1, keepdim=True)
         row, token_id = torch.nonzero(scores >= best - best.abs() / 64, as_tuple=True)
         scores[row, token_id] = (x[row].float() * self.weight(token_id)).sum(dim=-1)

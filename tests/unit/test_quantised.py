@@ -8,7 +8,7 @@ import torch.nn.functional as F
 
 from engine import linear
 from engine.linear import FEW_TOKENS
-from engine.quantised import ROWS_AT_A_TIME, EightBitGroups, FourBitGroups
+from engine.quantised import FEW_ROWS, ROWS_AT_A_TIME, EightBitGroups, FourBitGroups
 from kernels.unpack_four_bits.reference import unpack_four_bits
 
 ROWS, COLUMNS = 2 * ROWS_AT_A_TIME + 64, 96
@@ -85,16 +85,19 @@ def test_rounding_to_bfloat16_happens_once() -> None:
     assert torch.equal(matrix.dequantised(torch.bfloat16), matrix.dequantised().bfloat16())
 
 
-def test_the_head_settles_what_bfloat16_would_tie() -> None:
+@pytest.mark.parametrize("num_rows", [1, FEW_ROWS, FEW_ROWS + 1])
+def test_the_head_settles_what_bfloat16_would_tie(num_rows: int) -> None:
     """Rows that differ by one step in one element: their scores are closer than bfloat16 can tell near 20."""
     quantised = torch.full((64, 32), 100, dtype=torch.int8)
     quantised[:, 0] = torch.arange(64) // 2 + torch.arange(64) % 2 * 30  # the best token is the last, 63
     matrix = EightBitGroups(quantised, torch.full((64, 1), 0.0078125).half())
-    x = torch.full((1, 32), 0.75).bfloat16()
-    tied = matrix.as_linear()(x)
-    assert (tied == tied.max()).sum() > 1
-    scores = matrix.as_head()(x)
+    x = torch.full((num_rows, 32), 0.75).bfloat16()
+    head = matrix.as_head()
+    tied = (head.few if num_rows <= FEW_ROWS else head.many)(x)
+    assert (tied[0] == tied[0].max()).sum() > 1
+    scores = head(x)
     exact = x.float() @ matrix.dequantised().T
     assert scores.dtype is torch.float32
-    assert scores.argmax() == exact.argmax() == 63
-    assert torch.equal(scores[0, scores[0] >= scores.max() - 0.2], exact[0, exact[0] >= scores.max() - 0.2])
+    assert scores.argmax(-1).tolist() == exact.argmax(-1).tolist() == [63] * num_rows
+    near_the_top = exact >= exact.max() - 0.2
+    assert torch.equal(scores[near_the_top], exact[near_the_top])
