@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-PreemptionMode = Literal["recompute", "swap"]
+from engine.events import PreemptionMode
+
 ParallelSampling = Literal["fork", "prefix_cache"]
 
 MAX_BLOCK_SIZE = 256

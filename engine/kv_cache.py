@@ -19,6 +19,7 @@ from engine.block_pool import BlockPool
 from engine.events import BlockCopied, BlockSwappedIn, BlockSwappedOut, ShareCause, SlotsWritten
 from engine.prefix import PrefixNode
 from engine.sequence import Sequence as TokenSequence
+from engine.slots import slots_of
 from engine.swap_space import SwapSpace
 
 PrefixHit = list[tuple[int, PrefixNode]]
@@ -81,15 +82,14 @@ class KVCacheManager:
         start = seq.num_computed_tokens
         seq.num_computed_tokens += num_new_tokens
         seq.num_ever_computed = max(seq.num_ever_computed, seq.num_computed_tokens)
-        slots = tuple(self.slot(seq.seq_id, position) for position in range(start, seq.num_computed_tokens))
-        self.trace.append(SlotsWritten(self.trace.step, seq.seq_id, start, slots))
+        slots = slots_of(self.block_tables[seq.seq_id], start, seq.num_computed_tokens, self.block_size)
+        self.trace.append(SlotsWritten(self.trace.step, seq.seq_id, start, tuple(slots)))
         if self.enable_prefix_caching:
             self._publish_full_blocks(seq)
 
     def slot(self, seq_id: str, position: int) -> int:
         """Where the token at `position` lives: `block_table[position // B] * B + position % B`."""
-        block_id = self.block_tables[seq_id][position // self.block_size]
-        return block_id * self.block_size + position % self.block_size
+        return slots_of(self.block_tables[seq_id], position, position + 1, self.block_size)[0]
 
     def _writes_shared_block(self, seq: TokenSequence, table: list[int]) -> bool:
         """Whether the next token lands inside a started block that other tables name too."""

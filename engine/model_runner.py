@@ -10,6 +10,7 @@ from torch import Tensor
 
 from engine.kv_store import KVStore
 from engine.model import LlamaModel, ModelInputs
+from engine.slots import slots_of
 
 
 class HasTokens(Protocol):
@@ -90,11 +91,6 @@ def prepare_inputs(items: Sequence[ScheduledSequence], block_size: int, device: 
         query_start_loc=int32(query_start_loc),
         logits_indices=int64(logits_indices),
     )
-
-
-def slots_of(block_table: Sequence[int], start: int, end: int, block_size: int) -> list[int]:
-    """Where positions start .. end - 1 live in the pool: slot = block_id * block_size + offset."""
-    return [block_table[position // block_size] * block_size + position % block_size for position in range(start, end)]
 
 
 def _padded_block_tables(items: Sequence[ScheduledSequence]) -> Tensor:

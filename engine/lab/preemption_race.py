@@ -5,9 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from engine.config import EngineConfig, PreemptionMode
+from engine.config import EngineConfig
 from engine.engine import Engine, Prompt
-from engine.events import BlockSwappedIn, BlockSwappedOut, RequestPreempted, SequenceScheduled, StepCompleted
+from engine.events import (
+    BlockSwappedIn,
+    BlockSwappedOut,
+    PreemptionMode,
+    RequestPreempted,
+    SequenceScheduled,
+    StepCompleted,
+)
 from engine.lab.scratch import PartsMaker, Reply, replies_of, run_to_end
 from engine.sampling_params import SamplingParams
 from engine.trace import Trace

@@ -14,9 +14,9 @@ from typing import NamedTuple
 from torch import Tensor
 
 from engine.kv_store import KVStore
-from engine.model_runner import slots_of
 from engine.parts import EngineParts
 from engine.scheduler import ScheduledSequence
+from engine.slots import slots_of
 
 
 class Written(NamedTuple):

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from engine.config import ParallelSampling
 from engine.scenes.scene import Scene
 from engine.scenes.scripted_run import add, blocks_for, play, scene_config
 from engine.scenes.words import require_words, words_of
 from engine.scripted import scripted_engine
+from engine.trace import Trace
 
 PREFIX = words_of("You are a kind guide who answers in one short clear line")
 """12 words: three full blocks of 4."""
@@ -30,17 +32,8 @@ def two_answers(
     A prompt that ends inside a block costs one copy, at value 1; one that ends at an edge costs none.
     Raises ValueError when the prompt or an answer has no word.
     """
-    _require(prompt, answers)
-    num_words = min(map(len, answers))
-    config = scene_config(
-        block_size=block_size,
-        num_blocks=2 * blocks_for(len(prompt) + num_words + 1, block_size),
-        longest=len(prompt) + num_words + 1,
-    )
-    engine = scripted_engine(config, {"A": answers[0], "A#1": answers[1]})
-    add(engine, prompt, num_output_tokens=num_words + 1, n=2)
-    play(engine, 1 + num_words)
-    return Scene(engine.trace, {count: 1 + count for count in range(num_words + 1)}, "words of each answer written")
+    trace, num_words = _play_two_samples(prompt, answers, block_size, "fork")
+    return Scene(trace, {count: 1 + count for count in range(num_words + 1)}, "words of each answer written")
 
 
 def copy_on_write(words: Sequence[str], other_words: Sequence[str], block_size: int = 4) -> dict[int, Scene]:
@@ -65,18 +58,8 @@ def two_samples_by_prefix_cache(
     block less than by forking. Values: steps, from 1: the samples are not in step with each other.
     Raises ValueError when the prompt or an answer has no word.
     """
-    _require(prompt, answers)
-    num_words = min(map(len, answers))
-    config = scene_config(
-        block_size=block_size,
-        num_blocks=2 * blocks_for(len(prompt) + num_words + 1, block_size),
-        longest=len(prompt) + num_words + 1,
-        way="prefix_cache",
-    )
-    engine = scripted_engine(config, {"A": answers[0], "A#1": answers[1]})
-    add(engine, prompt, num_output_tokens=num_words + 1, n=2)
-    play(engine, 1 + num_words)
-    return Scene(engine.trace, {step: step for step in range(2 + num_words)}, "steps")
+    trace, num_words = _play_two_samples(prompt, answers, block_size, "prefix_cache")
+    return Scene(trace, {step: step for step in range(2 + num_words)}, "steps")
 
 
 def two_requests_by_prefix_cache(
@@ -129,6 +112,24 @@ def asked_again(prompt: Sequence[str] = PREFIX, answer: Sequence[str] = ANSWERS[
     add(engine, prompt, num_output_tokens=len(answer))
     play(engine, len(answer))
     return Scene(engine.trace, {step: step for step in range(2 * len(answer) + 1)}, "steps")
+
+
+def _play_two_samples(
+    prompt: Sequence[str], answers: tuple[Sequence[str], Sequence[str]], block_size: int, way: ParallelSampling
+) -> tuple[Trace, int]:
+    """One prompt, samples A and A#1, as many words as the shorter answer has: the trace and that count."""
+    _require(prompt, answers)
+    num_words = min(map(len, answers))
+    config = scene_config(
+        block_size=block_size,
+        num_blocks=2 * blocks_for(len(prompt) + num_words + 1, block_size),
+        longest=len(prompt) + num_words + 1,
+        way=way,
+    )
+    engine = scripted_engine(config, {"A": answers[0], "A#1": answers[1]})
+    add(engine, prompt, num_output_tokens=num_words + 1, n=2)
+    play(engine, 1 + num_words)
+    return engine.trace, num_words
 
 
 def _require(prompt: Sequence[str], answers: Sequence[Sequence[str]]) -> None:

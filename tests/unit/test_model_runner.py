@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import torch
 
-from engine.model_runner import ModelRunner, prepare_inputs, slots_of
+from engine.model_runner import ModelRunner, prepare_inputs
+from engine.slots import slots_of
 from tests.helpers.models import CPU, Item, Tokens, loaded, new_kv_store, paged_logits
 
 A, B = Tokens([10, 11, 12, 13, 14, 15, 16]), Tokens([20, 21, 22])
