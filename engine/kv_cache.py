@@ -225,9 +225,9 @@ class KVCacheManager:
     def swap_in(self, sequences: Sequence[TokenSequence]) -> None:
         """Bring the blocks back into free blocks of the pool; sequences share again what they shared before."""
         home: dict[int, int] = {}
-        for seq in sequences:
+        for seq in [seq for seq in sequences if seq.seq_id in self.swap_space.tables]:
             table = self.block_tables.setdefault(seq.seq_id, [])
-            for index, cpu_block_id in enumerate(self.swap_space.tables.get(seq.seq_id, [])):
+            for index, cpu_block_id in enumerate(self.swap_space.tables[seq.seq_id]):
                 if cpu_block_id in home:
                     self.pool.share(home[cpu_block_id], seq.seq_id, index, "swap")
                 else:

@@ -193,3 +193,33 @@ def test_the_latest_arrival_is_preempted_first_and_comes_back():
     assert preempted == ["C"]
     for name in ("A", "B", "C"):
         assert list(engine.output(name).outputs[0].token_ids) == greedy_continuation([1, 2, 3], 4)
+
+
+@pytest.mark.parametrize("first_token", range(8))
+def test_beams_swapped_out_before_all_are_computed_again_do_not_wait_for_each_other(first_token):
+    """Preempted by recompute (swap space is too small for three beams), then by swap while one beam alone is back."""
+    engine = hash_engine(
+        EngineConfig(
+            block_size=5,
+            num_blocks=12,
+            preemption_mode="swap",
+            num_cpu_blocks=2,
+            long_prefill_token_threshold=3,
+            parallel_sampling="prefix_cache",
+        )
+    )
+    engine.add_request([first_token, 1, 2, 3, 0, 2, 1], SamplingParams(beam_width=3, max_tokens=12), "A")
+    for _ in range(10):
+        engine.step()
+    engine.preempt_request("A")
+    engine.clear_prefix_cache()
+    for _ in range(3):
+        engine.step()
+    engine.preempt_request("A")
+    engine.clear_prefix_cache()
+    modes = [e.mode for e in engine.trace if type(e).__name__ == "RequestPreempted"]
+    assert modes == ["recompute", "swap"]
+    for _ in range(60):
+        engine.step()
+        engine.check_invariants()
+    assert not engine.has_unfinished_requests()
