@@ -212,15 +212,21 @@ class KVCacheManager:
             self._free_device_blocks(seq)
 
     def num_blocks_to_swap_in(self, sequences: Sequence[TokenSequence]) -> int:
-        """Free blocks a return takes, with room for all tokens the sequences know: they need not leave at once."""
+        """Free blocks a return takes, with room for all tokens the sequences know: they need not leave at once.
+
+        Of the holders of a half-filled block all but the last will copy it.
+        """
         returning: set[int] = set()
+        shared_tails: list[int] = []
         growth = 0
         for seq in sequences:
             table = self.swap_space.tables.get(seq.seq_id, [])
             returning.update(table)
             if table:
-                growth += self.num_blocks_for(seq.num_tokens) - len(table) + self._started_and_shared(seq, table)
-        return len(returning) + growth
+                growth += self.num_blocks_for(seq.num_tokens) - len(table)
+            if self._started_and_shared(seq, table):
+                shared_tails.append(table[-1])
+        return len(returning) + growth + len(shared_tails) - len(set(shared_tails))
 
     def swap_in(self, sequences: Sequence[TokenSequence]) -> None:
         """Bring the blocks back into free blocks of the pool; sequences share again what they shared before."""

@@ -223,3 +223,18 @@ def test_beams_swapped_out_before_all_are_computed_again_do_not_wait_for_each_ot
         engine.step()
         engine.check_invariants()
     assert not engine.has_unfinished_requests()
+
+
+def test_two_samples_on_one_half_filled_block_come_back_into_a_pool_that_just_fits():
+    """Two holders need one copy, not two: asking for three of two blocks would wait for ever."""
+    engine = hash_engine(
+        EngineConfig(block_size=5, num_blocks=2, max_num_seqs=3, preemption_mode="swap", num_cpu_blocks=1)
+    )
+    engine.add_request([1], SamplingParams(n=2, max_tokens=4), "A")
+    engine.step()
+    engine.preempt_request("A")
+    for _ in range(6):
+        engine.step()
+        engine.check_invariants()
+    assert [list(sample.token_ids) for sample in engine.output("A").outputs] == [greedy_continuation([1], 4)] * 2
+    assert not engine.has_unfinished_requests()
