@@ -6,7 +6,7 @@ The checks are made once per event type from the dataclass annotations, so a new
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import MISSING, fields
 from functools import cache
 from types import UnionType
@@ -61,7 +61,7 @@ def _field_checks(event_type: str) -> dict[str, tuple[Check, bool]]:
 def _check_for(hint: Any) -> Check:
     origin = get_origin(hint)
     if origin in (Union, UnionType):
-        return _optional(_check_for(next(a for a in get_args(hint) if a is not type(None))))
+        return _any_of([_check_for(a) for a in get_args(hint) if a is not type(None)], type(None) in get_args(hint))
     if origin is tuple:
         return _sequence(_check_for(get_args(hint)[0]))
     if origin is Literal:
@@ -69,8 +69,19 @@ def _check_for(hint: Any) -> Check:
     return {int: _integer, str: _text, float: _number, bool: _truth}[hint]
 
 
-def _optional(check: Check) -> Check:
-    return lambda value: None if value is None else check(value)
+def _any_of(checks: Sequence[Check], allows_none: bool) -> Check:
+    def checked(value: Any) -> Any:
+        if value is None and allows_none:
+            return None
+        complaints = []
+        for check in checks:
+            try:
+                return check(value)
+            except ValueError as error:
+                complaints.append(str(error).removesuffix("."))
+        raise ValueError(f"{' or '.join(complaints)}.")
+
+    return checked
 
 
 def _sequence(check: Check) -> Check:

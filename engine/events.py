@@ -14,37 +14,21 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
+from engine.cache_events import AllBlocksCleared as AllBlocksCleared
+from engine.cache_events import BlockRemoved as BlockRemoved
+from engine.cache_events import BlockStored as BlockStored
+from engine.cache_events import MessageReceived as MessageReceived
+from engine.cache_events import MessagesMissed as MessagesMissed
+from engine.cache_events import ServerRestarted as ServerRestarted
+from engine.event_base import Event as Event
+from engine.event_base import ended as ended
+from engine.event_base import plural as plural
+from engine.event_base import span as span
+
 ShareCause = Literal["prefix_cache", "fork", "sibling", "swap"]
 PreemptionMode = Literal["recompute", "swap"]
 QueueName = Literal["waiting", "preempted", "swapped"]
 FinishReason = Literal["stop", "length", "abort", "beam_pruned", "error"]
-
-
-def plural(count: int, noun: str) -> str:
-    """`1 block`, `3 blocks`: a count with its noun."""
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
-
-
-def span(start: int, count: int, noun: str) -> str:
-    """`token 4`, `tokens 4 to 7`: positions in words, both ends included."""
-    return f"{noun} {start}" if count == 1 else f"{noun}s {start} to {start + count - 1}"
-
-
-def ended(text: str) -> str:
-    """The text with a full stop behind it, when it has none: reasons may be sentences or bare figures."""
-    return text if text.endswith((".", "!", "?")) else f"{text}."
-
-
-@dataclass(frozen=True, slots=True)
-class Event:
-    """One thing that happened. `step` counts scheduler iterations from 1; 0 is before the first."""
-
-    step: int
-    group: ClassVar[str] = "request"
-
-    def describe(self) -> str:
-        """One plain sentence: the screen-reader text, the narration and the log line."""
-        raise NotImplementedError
 
 
 # ---- memory comes into being ------------------------------------------------------------------------
@@ -317,45 +301,6 @@ class BlockFreed(Event):
             return f"{self.seq_id} lets go of block {self.block_id}; {plural(self.ref_cnt, 'holder')} left."
         kept = ", still findable by its content" if self.cached else ""
         return f"{self.seq_id} frees block {self.block_id}{kept}."
-
-
-@dataclass(frozen=True, slots=True)
-class BlockStored(Event):
-    """A full, computed block becomes findable by `block_hash` (vLLM's name and fields, and more)."""
-
-    block_id: int
-    block_hash: int
-    parent_block_hash: int | None
-    token_ids: tuple[int, ...]
-    block_size: int
-    seq_id: str
-    logical_index: int
-    group: ClassVar[str] = "memory"
-
-    def describe(self) -> str:
-        return f"Block {self.block_id} is full and can now be found by its {plural(self.block_size, 'token')}."
-
-
-@dataclass(frozen=True, slots=True)
-class BlockRemoved(Event):
-    """A cached block's content is given up, because the block is taken for other tokens."""
-
-    block_id: int
-    block_hash: int
-    group: ClassVar[str] = "memory"
-
-    def describe(self) -> str:
-        return f"The cached content of block {self.block_id} is given up."
-
-
-@dataclass(frozen=True, slots=True)
-class AllBlocksCleared(Event):
-    """No block is findable any more; free blocks stay free, used ones stay used."""
-
-    group: ClassVar[str] = "memory"
-
-    def describe(self) -> str:
-        return "The prefix cache is emptied."
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple
 
 from engine import events as ev
+from engine.cache_events import BlockHash
+from engine.cache_view import CacheView
 
 RequestStatus = Literal["waiting", "running", "preempted", "swapped", "finished", "refused"]
 MAX_SLOTS = 1 << 24
@@ -38,7 +40,7 @@ class BlockState:
     block_id: int
     slots: list[SlotContent | None]
     owners: dict[str, int] = field(default_factory=dict)
-    block_hash: int | None = None
+    block_hash: BlockHash | None = None
 
     @property
     def ref_cnt(self) -> int:
@@ -132,6 +134,8 @@ class CacheState:
     allocator: str = ""
     reservation: str = ""
     counters: Counters = field(default_factory=Counters)
+    findable: CacheView = field(default_factory=CacheView)
+    """The prefix cache by content: all that a server's stream tells, and the same of our own engine."""
 
     @property
     def num_blocks(self) -> int:
@@ -139,9 +143,9 @@ class CacheState:
 
     @property
     def size(self) -> int:
-        """Roughly what a copy costs: slots, on the device and the CPU, and known tokens."""
-        num_blocks = len(self.blocks) + len(self.cpu_blocks)
-        return len(self.arena) + num_blocks * (self.block_size + 1) + sum(s.num_tokens for s in self.sequences.values())
+        """Roughly what a copy costs: slots, on the device and the CPU, known tokens, findable blocks."""
+        num_slots = len(self.arena) + (len(self.blocks) + len(self.cpu_blocks)) * (self.block_size + 1)
+        return num_slots + sum(s.num_tokens for s in self.sequences.values()) + self.findable.num_blocks
 
     def copy(self) -> CacheState:
         """An independent copy: folding on does not change this one. (Token contents are immutable, so shared.)"""
@@ -155,6 +159,7 @@ class CacheState:
             regions={i: replace(region) for i, region in self.regions.items()},
             arena=list(self.arena),
             counters=replace(self.counters),
+            findable=self.findable.copy(),
         )
 
     def apply(self, event: ev.Event) -> None:
@@ -219,15 +224,29 @@ class CacheState:
             self.free_block_queue.move_to_end(e.block_id, last=e.cached)
 
     def _block_stored(self, e: ev.BlockStored) -> None:
-        self._block(e.block_id).block_hash = e.block_hash
+        if e.block_id is not None:
+            self._block(e.block_id).block_hash = e.block_hash
+        self.findable.of(e.data_parallel_rank).store(e)
 
     def _block_removed(self, e: ev.BlockRemoved) -> None:
-        self._block(e.block_id).block_hash = None
+        if e.block_id is not None:
+            self._block(e.block_id).block_hash = None
+        self.findable.of(e.data_parallel_rank).remove(e)
         self.counters.num_evictions += 1
 
-    def _all_blocks_cleared(self, _e: ev.AllBlocksCleared) -> None:
+    def _all_blocks_cleared(self, e: ev.AllBlocksCleared) -> None:
         for block in self.blocks:
             block.block_hash = None
+        self.findable.clear(e)
+
+    def _message_received(self, _e: ev.MessageReceived) -> None:
+        """Carries number and time only; it changes no state."""
+
+    def _messages_missed(self, e: ev.MessagesMissed) -> None:
+        self.findable.miss(e)
+
+    def _server_restarted(self, e: ev.ServerRestarted) -> None:
+        self.findable.restart(e)
 
     def _block_swapped_out(self, e: ev.BlockSwappedOut) -> None:
         cpu_block = self._cpu_block(e.cpu_block_id)

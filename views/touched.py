@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import Any
 
 from engine import events as ev
 from engine.state import CacheState
@@ -40,8 +41,8 @@ def touched_by(events: Iterable[ev.Event], state: CacheState) -> Touched:
 
 
 def _add(event: ev.Event, touched: Touched, state: CacheState) -> None:
-    touched.blocks.update(getattr(event, name) for name in _BLOCK_FIELDS if hasattr(event, name))
-    touched.seq_ids.update(getattr(event, name) for name in _SEQ_FIELDS if hasattr(event, name))
+    touched.blocks.update(_known(event, _BLOCK_FIELDS))
+    touched.seq_ids.update(_known(event, _SEQ_FIELDS))
     if hasattr(event, "cpu_block_id"):
         touched.cpu_blocks.add(event.cpu_block_id)
     if isinstance(event, ev.SlotsWritten):
@@ -52,3 +53,8 @@ def _add(event: ev.Event, touched: Touched, state: CacheState) -> None:
         touched.request_ids.add(event.request_id)
         if event.request_id in state.requests:
             touched.seq_ids.update(state.requests[event.request_id].seq_ids)
+
+
+def _known(event: ev.Event, names: Iterable[str]) -> set[Any]:
+    """What the event says in these fields; a server's events leave them out."""
+    return {value for name in names if (value := getattr(event, name, None)) is not None}
