@@ -9,9 +9,7 @@ from views.batch_comparison import comparison_chart, usage_chart
 from views.charts import draw_chart
 from views.course import BATCH
 from views.kept import kept, kept_key
-from views.lesson_picture import position_of
 from views.lessons import batch as this
-from views.memory_map import memory_map
 
 
 def draw_controls() -> this.BothLayouts:
@@ -31,21 +29,7 @@ def draw_controls() -> this.BothLayouts:
 
 def draw_both_layouts(both: this.BothLayouts) -> None:
     value = lesson.play(this.KEY, both.reserved, name=this.REQUESTS, default=this.DEFAULT_REQUESTS, height=260)
-    memory_map(
-        both.in_blocks.payload,
-        key="map_in_blocks",
-        position=position_of(both.in_blocks, value),
-        controls=False,
-        height=320,
-    )
-    lesson.beats(
-        "**Above: one reservation each.** {value:request} hold {reserved.num_held:slot} from start to end, "
-        "whatever they write. {reserved.num_empty} of these are empty.",
-        "**Below: blocks.** Each request rounds up to whole blocks of its own: {in_blocks.num_held:slot} in all, "
-        "{in_blocks.num_empty} of them empty.",
-        "Both store the same {in_blocks.token_states:token}. Blocks hold {percent_fewer:.0f} % fewer slots.",
-        facts=both.reserved.facts(value),
-    )
+    lesson.play_beside("map_in_blocks", both.in_blocks, both.reserved, value, height=320)
     draw_chart(comparison_chart(both.table), both.table, "Slots by number of requests", key="slots_by_requests")
 
 
@@ -79,15 +63,7 @@ def draw_gauges(both: this.BothLayouts) -> None:
         "Servers such as vLLM report how many **blocks** are taken. A block with one token in it counts as taken.",
         facts={},
     )
-    value = lesson.play(this.GAUGE, this.gauge(), name=this.GAUGE_REQUESTS, default=this.gauge().values[-1], height=260)
-    lesson.beats(
-        "{value:request} with {usage.num_tokens_written:token} in all, in blocks of {usage.block_size}. "
-        "The gauge reads **{usage.block_fraction:.1%}**; **{usage.slot_fraction:.1%}** of the slots hold keys and "
-        "values.",
-        "One token more than a block holds opens a second block, and almost all of that one is empty. "
-        "With long texts the two gauges come close; with short ones they do not.",
-        facts=this.gauge().facts(value),
-    )
+    lesson.play(this.GAUGE, this.gauge(), name=this.GAUGE_REQUESTS, default=this.gauge().values[-1], height=260)
     table = this.gauge_table(both)
     draw_chart(usage_chart(table), table, "Both gauges for the batch above", key="gauges_by_requests")
 

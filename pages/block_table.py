@@ -57,13 +57,6 @@ frame = picture.scene.at(value)
 sequence = frame.sequences.get(request)
 num_written = 0 if sequence is None else sequence.num_computed_tokens
 
-lesson.beats(
-    "**A row is a block of the text.** Row 0 is the first, row 1 the second. "
-    "The number in the row says where that block lies.",
-    "**Press Shuffle.** All {usage.num_blocks:block} change places, and every table follows. "
-    "The words still come in the same order.",
-    facts=picture.facts(value),
-)
 st.header("Follow one token to its slot")
 lesson.beats(
     "**One division finds a token.** How often the block size fits into its position gives the row. "

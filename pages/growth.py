@@ -36,15 +36,6 @@ if choice == this.OWN:
 
 picture = this.pages(this.words_to_store(choice, own), block_size, num_prompt_words)
 value = lesson.play(this.KEY, picture, name=this.TOKENS, default=this.DEFAULT_TOKENS)
-facts = picture.facts(value)
-lesson.beats(
-    "**Two cursors.** {usage.num_tokens_known:token} known, {usage.num_tokens_written} with keys and values written. "
-    "Blocks follow the second: a token takes a slot when it is written, not when it is chosen.",
-    "{usage.num_tokens_written:token} take {usage.num_used_blocks:block} of {usage.block_size:slot}. "
-    "Empty: {usage.num_empty_slots:slot}, and only in the last block.",
-    "The same tokens in one run of {in_one_run.num_held:slot} would leave {in_one_run.num_empty:slot} empty.",
-    facts=facts,
-)
 in_layouts, in_blocks = st.columns([2, 3])
 with in_layouts:
     st.html(frame_table(this.comparison(picture, value), "One run against pages"))

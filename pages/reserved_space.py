@@ -25,14 +25,7 @@ with words_side:
     st.selectbox("Words of the reply", list(this.TEXTS), key=kept_key(this.KEY, "words"))
 
 picture = this.reserved_space(num_reserved, words)
-value = lesson.play(this.KEY, picture, name=this.TOKENS, default=this.DEFAULT_TOKENS)
-lesson.beats(
-    "**Drag the slider.** Each token takes the next slot of the run, in order.",
-    "The request holds {waste.num_held:slot} from its first token to its last. "
-    "Stored: {value:token}. Empty: {waste.num_empty:slot}, {waste.percent_empty:.0f} % of the reservation.",
-    "Until the request ends, no other request may use them.",
-    facts=picture.facts(value),
-)
+lesson.play(this.KEY, picture, name=this.TOKENS, default=this.DEFAULT_TOKENS)
 lesson.end(
     RESERVED_SPACE,
     notice=(

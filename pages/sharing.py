@@ -16,8 +16,7 @@ def draw_shared_beginning() -> None:
     way = kept(this.KEY, this.WAY, this.WAY.options[0])
     st.pills("Way of sharing", this.WAY.options, key=kept_key(this.KEY, "way"), required=True)
     picture = this.shared_beginning(way)
-    value = lesson.play(this.KEY, picture, name=this.STEP, default=picture.values[-1])
-    lesson.beats(*this.WAYS[way].beats, facts=picture.facts(value))
+    lesson.play(this.KEY, picture, name=this.STEP, default=picture.values[-1])
 
 
 def draw_fork_points() -> None:
@@ -40,7 +39,6 @@ def draw_fork_points() -> None:
 def _draw_forks_of(text: str, other: str, block_size: int) -> None:
     points = this.fork_points(text, other, block_size)
     fork_at = lesson.play(this.FORK, points, name=this.AFTER, default=min(this.DEFAULT_AFTER, points.values[-1]))
-    lesson.beats(*this.beats_of_fork(points.facts(fork_at)), facts=points.facts(fork_at))
     with st.expander("Every fork point in one table"):
         st.table(fork_points_frame(points.scenes).set_index("Fork after word"))
     st.header("The same fork, slowly")
@@ -53,9 +51,7 @@ def draw_paper_figures() -> None:
     name = kept(this.PAPER, this.FIGURE, this.FIGURE.options[0])
     st.pills("Figure of the paper", this.FIGURE.options, key=kept_key(this.PAPER, "figure"), required=True)
     picture = this.paper_figure(name)
-    value = lesson.play(this.PAPER, picture, name=this.FRAME, default=picture.values[-1])
-    _make, _figures, beats = this.FIGURES[name]
-    lesson.beats(*beats, facts=picture.facts(value))
+    lesson.play(this.PAPER, picture, name=this.FRAME, default=picture.values[-1])
 
 
 lesson.begin(

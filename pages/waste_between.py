@@ -10,9 +10,7 @@ from views.charts import draw_chart, line_chart
 from views.course import WASTE_BETWEEN
 from views.html_parts import notice
 from views.kept import kept, kept_key, set_kept
-from views.lesson_picture import position_of
 from views.lessons import waste_between as this
-from views.memory_map import memory_map
 
 
 def add() -> None:
@@ -67,22 +65,8 @@ if is_full:
     st.html(notice(f"At most {this.MAX_ACTIONS} actions are replayed. Undo one, or start with empty memory."))
 
 value = lesson.play(this.KEY, both.in_runs, name=this.DONE, default=len(both.actions), height=240)
-lesson.beats(
-    "**In runs.** Free: {waste.free:slot}, and at most {longest_run} of them side by side. "
-    "A request that needs a longer run is refused. Refused so far: {refused}.",
-    facts=both.in_runs.facts(value),
-)
 st.header("The same arrivals on pages")
-memory_map(
-    both.on_pages.payload, key="map_pages", position=position_of(both.on_pages, value), controls=False, height=300,
-    selected_seq=this.newest_on_pages(both, value),
-)  # fmt: skip
-lesson.beats(
-    "**On pages.** Free: {waste.free:slot}, in {usage.num_free_blocks:block}. Any free block fits any request, "
-    "so a request starts whenever enough of them are free. Refused so far: {refused}.",
-    "The price is the tail. Empty in last blocks: {waste.num_empty:slot}.",
-    facts=both.on_pages.facts(value),
-)
+lesson.play_beside("map_pages", both.on_pages, both.in_runs, value, height=300)
 table = this.over_time(both)
 st.header("What is free, action by action")
 draw_chart(

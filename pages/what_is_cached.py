@@ -32,15 +32,7 @@ with card_side:
     st.number_input("Card, in GB", 1, this.LARGEST_CARD, key=kept_key(this.KEY, "card"))
 
 picture = this.cached(model, precision)
-value = lesson.play(this.KEY, picture, name=this.TOKENS, default=this.DEFAULT_TOKENS)
-lesson.beats(
-    "**The prompt is written in one step.** After that, each step writes the keys and values of one token "
-    "and chooses the next. One large block holds it all here; small blocks come later.",
-    "{usage.num_tokens_known:token} known, {usage.num_tokens_written} written. "
-    "A token that was just chosen has no keys and values yet: the next step computes them.",
-    "In {model.name}, one token takes {per_token}. This request holds {cache_size}, as long as it runs.",
-    facts=picture.facts(value),
-)
+lesson.play(this.KEY, picture, name=this.TOKENS, default=this.DEFAULT_TOKENS)
 
 st.header("What fits on a card")
 facts = this.card_facts(model, precision, card)

@@ -157,10 +157,15 @@ def _named(frame: Frame, step: int, label: str, say: Sequence[str], events: Iter
     return named | ({"changes": moves} if moves else {}) | frame
 
 
+def digest(frames: list[Frame]) -> str:
+    """A name for these frames: equal frames, equal name."""
+    return hashlib.sha256(json.dumps(frames).encode()).hexdigest()[:16]
+
+
 def _payload(frames: list[Frame], title: str, trace_id: str | None) -> Payload:
     return {
         "schema": PAYLOAD_SCHEMA,
-        "trace_id": trace_id or hashlib.sha256(json.dumps(frames).encode()).hexdigest()[:16],
+        "trace_id": trace_id or digest(frames),
         "title": title,
         "palette": list(PALETTE),
         "frames": frames,

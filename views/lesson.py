@@ -1,10 +1,10 @@
 """How every lesson page reads: title, idea, a question, controls, the picture, beats, what to notice, where next.
 
-    begin(PAGE, KEY, "One line.")                 title, idea, question
-    ...controls, kept by views/kept.py...
-    value = play(KEY, picture, name="tokens", default=7)
-    beats("First ...", "Then {waste.num_empty:slot} ...", facts=picture.facts(value))
-    end(PAGE, KEY, notice=("...",), paper="Section 3.1, Fig. 3")
+begin(PAGE, KEY, "One line.")                 title, idea, question
+...controls, kept by views/kept.py...
+value = play(KEY, picture, name="tokens", default=7)      beats that go with a frame are the picture's own
+beats("What always holds ...", "Then {fit.num_tokens} ...", facts=facts)
+end(PAGE, KEY, notice=("...",), paper="Section 3.1, Fig. 3")
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from views.course import CoursePage
 from views.html_parts import escaped
 from views.kept import draw_corrections, kept, set_kept, settle_address
 from views.lesson_picture import Playable, position_of
-from views.memory_map import memory_map
+from views.memory_map import Follows, memory_map
 from views.predict import draw_question
 from views.told import Facts, tell
 from views.url_values import NumberRule
@@ -53,7 +53,25 @@ def play(
     selected_seq: str | None = None,
     on_select: Callable[[], None] | None = None,
 ) -> int:
-    """The map, with its slider as the lesson's control. Returns the value it stands at, kept as `?name=`.
+    """`scrub`, and a line that says what is scripted in this picture."""
+    value = scrub(
+        lesson, picture, name=name, default=default, height=height, selected_seq=selected_seq, on_select=on_select
+    )
+    st.html(f'<p class="pv-scripted">{escaped(SCRIPTED)}</p>')
+    return value
+
+
+def scrub(
+    lesson: str,
+    picture: Playable,
+    *,
+    name: str,
+    default: int,
+    height: int = 420,
+    selected_seq: str | None = None,
+    on_select: Callable[[], None] | None = None,
+) -> int:
+    """The map, with its slider as the page's control. Returns the value it stands at, kept as `?name=`.
 
     selected_seq: the sequence whose words it shows. on_select: a callback for what is clicked.
     """
@@ -69,8 +87,19 @@ def play(
         on_select=on_select,
         on_move=partial(_moved, lesson, picture, name),
     )
-    st.html(f'<p class="pv-scripted">{escaped(SCRIPTED)}</p>')
     return picture.values[position]
+
+
+def play_beside(key: str, picture: Playable, leader: Playable, value: int, *, height: int) -> None:
+    """A second map without a slider of its own: it stands where the leader's slider stands, also during a drag."""
+    memory_map(
+        picture.payload,
+        key=key,
+        position=position_of(picture, value),
+        controls=False,
+        height=height,
+        follows=Follows(leader.payload["trace_id"], tuple(position_of(picture, v) for v in leader.values)),
+    )
 
 
 def map_key(lesson: str) -> str:
@@ -79,7 +108,7 @@ def map_key(lesson: str) -> str:
 
 
 def beats(*templates: str, facts: Facts) -> None:
-    """Short paragraphs about the picture as it stands; every number comes from `facts`."""
+    """Short paragraphs of the page; every number comes from `facts`. Those about a frame are the picture's."""
     st.html(f'<div class="pv-beats">{"".join(f"<p>{_told(template, facts)}</p>" for template in templates)}</div>')
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -24,13 +24,16 @@ class Telling:
     """How a lesson words its frames. All are templates over `Picture.facts`.
 
     label: the value of the dragged control ("{value:token} used"). figures: shown with the picture. say: sentences
-    for a frame; none: what its events say themselves. more: further counts of a state, by name.
+    for a frame; none: what its events say themselves. beats: short paragraphs below the picture. more: further counts
+    of a state, by name. focus: the sequence that a state is best seen with.
     """
 
     label: str
     figures: tuple[Figure, ...]
     say: tuple[str, ...] = ()
+    beats: tuple[str, ...] = ()
     more: CountMore = lambda _state: {}
+    focus: Callable[[CacheState], str | None] = lambda _state: None
 
 
 class Playable(Protocol):
@@ -81,11 +84,23 @@ def picture(scene: Scene, telling: Telling, title: str) -> Picture:
     told = [facts_of(scene.at(value), value, telling.more) for value in scene.values]
     labels = [tell(telling.label, facts) for facts in told]
     payload = _payload(scene, labels, title)
-    for frame, facts in zip(payload["frames"], told, strict=True):
-        frame["figures"] = [figure.told(facts) for figure in telling.figures]
+    for frame, facts, value in zip(payload["frames"], told, scene.values, strict=True):
+        frame |= words_of_frame(telling.figures, telling.beats, facts)
         if telling.say:
             frame["say"] = [tell(sentence, facts) for sentence in telling.say]
-    return Picture(scene, telling, payload)
+        if focus := telling.focus(scene.at(value)):
+            frame["focus"] = focus
+    return Picture(scene, telling, renamed(payload))
+
+
+def words_of_frame(figures: Iterable[Figure], beats: Iterable[str], facts: Facts) -> dict[str, Any]:
+    """What stands around a frame: figures above the picture, beats below it."""
+    return {"figures": [figure.told(facts) for figure in figures], "beats": [tell(beat, facts) for beat in beats]}
+
+
+def renamed(payload: Payload) -> Payload:
+    """The payload under a name that counts its words too: with other words it is another story to the browser."""
+    return payload | {"trace_id": frames.digest(payload["frames"])}
 
 
 def _payload(scene: Scene, labels: list[str], title: str) -> Payload:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -54,6 +54,14 @@ class MapSelection:
     seq: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class Follows:
+    """The map to follow: of its frame i, `positions[i]` stands beside it. `trace_id` names its payload."""
+
+    trace_id: str
+    positions: tuple[int, ...]
+
+
 def memory_map(
     payload: Payload,
     *,
@@ -63,6 +71,7 @@ def memory_map(
     controls: bool = True,
     height: int = DEFAULT_HEIGHT,
     live: str | None = None,
+    follows: Follows | None = None,
     on_move: Callable[[], None] | None = None,
     on_select: Callable[[], None] | None = None,
 ) -> MapSelection:
@@ -70,7 +79,8 @@ def memory_map(
 
     position: the frame to stand at (clamped); None: the last one, and it follows the end as frames come.
     height: pixels the blocks should fit in before they are drawn smaller. live: path of a WebSocket route that
-    sends further frames (protocol: `js/55_live.js`, made by `FrameStream.message`). on_move, on_select: callbacks,
+    sends further frames (protocol: `js/55_live.js`, made by `FrameStream.message`). follows: another map on the page,
+    whose slider moves this one too. on_move, on_select: callbacks,
     run before the rerun that a released slider or a click causes.
     """
     result = _MAP(
@@ -82,6 +92,7 @@ def memory_map(
             "controls": controls,
             "height": height,
             "live": live,
+            "follows": asdict(follows) if follows else None,
         },
         default={"position": None, "selection": None},
         on_position_change=on_move or _nothing,

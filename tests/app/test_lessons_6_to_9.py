@@ -21,6 +21,7 @@ from engine.usage import address_of, block_table_of, usage_of
 from engine.waste import percent_fewer_held, waste
 from tests.app.conftest import OpenPage
 from tests.helpers.app_html import all_html, sentences, table_rows
+from tests.helpers.lessons import beats_at
 from tests.helpers.replay_frames import FrameReader, picture_of
 from views.course import BATCH, BLOCK_TABLE, SHARING, SUMMARY
 from views.glossary import GLOSSARY
@@ -134,7 +135,7 @@ def test_two_answers_share_three_blocks_and_three_copies_are_avoided(open_page: 
     assert not app.exception
     shown = figures(app, "Sharing")
     assert (shown["usage.num_shared_blocks"], shown["usage.num_copies_avoided"]) == ("3", "3")
-    assert "name the same 3 blocks" in all_html(app)
+    assert "name the same 3 blocks" in beats_at(app)
 
 
 @pytest.mark.parametrize("way", ["find by content (vLLM)", "find by content, one prompt", "asked again later"])
@@ -153,7 +154,7 @@ def test_a_fork_of_the_readers_words_copies_inside_a_block_only(open_page: OpenP
     scene = copy_on_write(words_of(MINE), ("else",))[after]
     counted = scene.at(1).counters.num_copies
     assert figures(app, "Forked")["counters.num_copies"] == str(counted) == str(copied)
-    assert ("at the edge of a block" in all_html(app)) is (copied == 0)
+    assert ("at the edge of a block" in beats_at(app)) is (copied == 0)
     assert shown_frame(app, "Forked")["label"] == f"fork after {after} word{'s' if after > 1 else ''}"
 
 

@@ -62,9 +62,10 @@ def test_11879_the_picture_follows_the_drag_and_python_hears_of_it_on_release(re
     reader.page.mouse.move(box["x"] + box["width"] / 2, y, steps=6)
     expect(label(the_map)).to_have_text("5 requests")
     expect(figure(the_map, "percent_fewer")).to_have_text("36 %")
+    expect(below.get_by_text("physical memory: 16 used")).to_be_visible()
+    expect(below.get_by_text("64 slots in all, 11 of them empty")).to_be_visible()
     assert "requests=0" in reader.page.url, "nothing was asked of the server"
     reader.page.mouse.up()
-    expect(below.get_by_text("physical memory: 16 used")).to_be_visible()
     reader.page.wait_for_url("**requests=5*")
 
 
@@ -135,6 +136,14 @@ def test_8291_ten_clicks_at_once_are_ten_steps(reader: CourseReader) -> None:
 
 
 # ---- streamlit 8760: clicks on a picture return nothing ----
+
+
+def test_the_table_of_the_guide_stands_in_the_page(reader: CourseReader) -> None:
+    open_lesson(reader, BLOCK_TABLE.url_path)
+    rows = reader.page.locator("[data-block-table='A'] tbody tr")
+    cells = [row.locator("th, td").all_inner_texts()[:2] for row in rows.all()]
+    assert cells == [["0", "6"], ["1", "1"], ["2", "8"]]
+    expect(figure(reader.the_map("map_block_table"), "usage.num_blocks")).to_have_text("9")
 
 
 def test_8760_a_click_on_block_8_marks_its_row_and_a_click_on_a_token_follows_it(reader: CourseReader) -> None:

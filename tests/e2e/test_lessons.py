@@ -5,9 +5,11 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import Page, expect
 
+from engine.model_facts import WELL_KNOWN, ModelFacts, size_in_words
 from tests.helpers.app_server import AppServer
 from tests.helpers.lesson_page import LessonPage
 from tests.helpers.lessons import LESSONS, Golden, LessonCase
+from views.told import tell
 
 each_lesson = pytest.mark.parametrize("case", LESSONS, ids=lambda case: case.name)
 GOLDENS = [pytest.param(case, golden, id=f"{case.name}-{golden.value}") for case in LESSONS for golden in case.goldens]
@@ -31,20 +33,27 @@ def test_the_picture_follows_the_drag_and_the_script_hears_on_release(
     lesson = LessonPage(page, app_server.url, case).open()
     y = lesson.grab()
     page.wait_for_timeout(100)
-    told, address = lesson.told(), page.url
-    cells, figures = lesson.map.locator("svg").first.inner_html(), lesson.figures()
+    cells, figures, address = lesson.map.locator("svg").first.inner_html(), lesson.figures(), page.url
     lesson.drag_to(0.6, y)
     page.wait_for_timeout(100)
     assert lesson.figures() != figures
     assert lesson.map.locator("svg").first.inner_html() != cells
+    assert lesson.told() == beats_of_the_frame_shown(lesson)
     page.wait_for_timeout(400)
-    assert (lesson.told(), page.url) == (told, address), "nothing was asked of the server while dragging"
-    dragged = lesson.figures()
+    assert page.url == address, "nothing was asked of the server while dragging"
+    dragged = lesson.figures(), lesson.told()
     page.mouse.up()
     page.wait_for_url(lambda url: url != address)
     lesson.settle()
-    assert lesson.told() != told
-    assert lesson.figures() == dragged
+    assert (lesson.figures(), lesson.told()) == dragged
+
+
+def beats_of_the_frame_shown(lesson: LessonPage) -> str:
+    """What the engine's facts say where the slider stands, for every map on the page that has beats."""
+    pictures = lesson.case.pictures()
+    value = lesson.case.picture.values[int(lesson.slider.input_value())]
+    told = [tell(beat, picture.facts(value)) for picture in pictures.values() for beat in picture.telling.beats]
+    return "\n\n".join(told).replace("**", "")
 
 
 @each_lesson
@@ -156,3 +165,19 @@ def test_requests_are_added_and_finished_in_the_browser(page: Page, app_server: 
     page.wait_for_url("**do=A8+B4+C6+-A*")
     lesson.settle()
     assert lesson.figures()["waste.free"] == "22"
+
+
+def test_the_figures_beside_the_picture_are_those_of_the_chosen_model(page: Page, app_server: AppServer) -> None:
+    """Frames of two models differ in their figures alone: the map must not take them for frames it has."""
+    [case] = [case for case in LESSONS if case.lesson == "what_is_cached"]
+    lesson = LessonPage(page, app_server.url, case).open(tokens="7")
+    assert lesson.figures()["cache_size"] == size_in_words(known_model("SmolLM2-135M").kv_bytes(7))
+    page.locator(".st-key-what_is_cached_model").get_by_role("combobox").click()
+    page.get_by_role("option", name="OPT-13B").click()
+    page.wait_for_url("**model=OPT-13B*")
+    lesson.settle()
+    assert lesson.figures()["cache_size"] == size_in_words(known_model("OPT-13B").kv_bytes(7))
+
+
+def known_model(name: str) -> ModelFacts:
+    return next(model for model in WELL_KNOWN if model.name == name)

@@ -36,8 +36,9 @@ class LessonPage:
         return {str(cell.get_attribute("data-figure")): cell.inner_text() for cell in cells}
 
     def told(self) -> str:
-        """The beats beside or below the map: they change with a run of the script only."""
-        return "\n".join(self.page.locator(".pv-beats").all_inner_texts())
+        """The beats below the slider's map and the maps that follow it: they stand for the frame that is shown."""
+        maps = (self.page.locator(f".st-key-{key} .beats") for key in self.case.pictures())
+        return "\n\n".join(beats.inner_text() for beats in maps)
 
     def query(self) -> dict[str, str]:
         return {name: values[-1] for name, values in parse_qs(urlparse(self.page.url).query).items()}

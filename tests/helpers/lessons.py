@@ -9,13 +9,32 @@ from typing import Any
 
 from streamlit.testing.v1 import AppTest
 
-from engine.scenes.fragmentation import GAPS, fragmentation
+from engine.scenes.batch import batch
+from engine.scenes.block_table import block_table
+from engine.scenes.fragmentation import BLOCK_SIZE, GAPS, fragmentation
 from engine.scenes.reservation import reservation
 from engine.scenes.scene import Scene
+from engine.scenes.sharing import two_answers
 from engine.scenes.what_is_cached import what_is_cached
 from engine.scenes.words import FOX, GUIDE_REPLY, passage
-from views.course import GROWTH, RESERVED_SPACE, WASTE_BETWEEN, WHAT_IS_CACHED, CoursePage
+from views.course import (
+    BATCH,
+    BLOCK_TABLE,
+    GROWTH,
+    RESERVED_SPACE,
+    SHARING,
+    WASTE_BETWEEN,
+    WHAT_IS_CACHED,
+    CoursePage,
+)
+from views.lesson_picture import Picture
+from views.lessons import batch as batch_lesson
+from views.lessons.block_table import requests_in_order
 from views.lessons.growth import pages
+from views.lessons.reserved_space import reserved_space
+from views.lessons.sharing import WAY, shared_beginning
+from views.lessons.waste_between import GAPS_TEXT, both_layouts
+from views.lessons.what_is_cached import cached
 
 Query = dict[str, str]
 
@@ -24,7 +43,8 @@ Query = dict[str, str]
 class Golden:
     """An address, the scene it replays, and what page and picture must show there.
 
-    figures: beside the picture, by key. says: in the page's text. tables: cells of a row, in order.
+    figures: beside the picture, by key. says: in the page's text, the beats of its pictures included. rows: cells of
+    a table's row, in order.
     """
 
     query: Query
@@ -37,12 +57,18 @@ class Golden:
 
 @dataclass(frozen=True)
 class LessonCase:
-    """`slider` is the name of the dragged control in the address; `map_key` finds the map in the browser."""
+    """`slider` is the name of the dragged control in the address; `map_key` finds its map in the browser. `pictures`:
+    what the first golden's address draws that the slider moves, by the map's key; its own map first."""
 
     page: CoursePage
     lesson: str
     slider: str
     goldens: tuple[Golden, ...]
+    pictures: Callable[[], dict[str, Picture]]
+
+    @property
+    def picture(self) -> Picture:
+        return self.pictures()[self.map_key]
 
     @property
     def map_key(self) -> str:
@@ -61,6 +87,16 @@ def _guide_in_blocks_of_5() -> Scene:
     return pages(GUIDE_REPLY, 5, 1).scene
 
 
+def _in_runs_and_on_pages() -> dict[str, Picture]:
+    both = both_layouts(GAPS_TEXT, "first_fit", BLOCK_SIZE)
+    return {"map_fragmentation": both.in_runs, "map_pages": both.on_pages}
+
+
+def _reserved_and_in_blocks() -> dict[str, Picture]:
+    both = batch_lesson.both_layouts(20, 4)
+    return {"map_batch": both.reserved, "map_in_blocks": both.in_blocks}
+
+
 LESSONS = (
     LessonCase(
         WHAT_IS_CACHED,
@@ -76,6 +112,7 @@ LESSONS = (
                 (("OPT-13B", "40", "40", "40", "128", "2", "800 KB", "62,991"),),
             ),
         ),
+        lambda: {"map_what_is_cached": cached("SmolLM2-135M", "16 bits")},
     ),
     LessonCase(
         RESERVED_SPACE,
@@ -104,6 +141,7 @@ LESSONS = (
                 ("Stored: 60 tokens. Empty: 1988 slots",),
             ),
         ),
+        lambda: {"map_reservation": reserved_space(16, "running text")},
     ),
     LessonCase(
         WASTE_BETWEEN,
@@ -119,6 +157,7 @@ LESSONS = (
                 (("9", "24", "10", "4", "F: 24 slots free, longest run 10, need 20"),),
             ),
         ),
+        _in_runs_and_on_pages,
     ),
     LessonCase(
         GROWTH,
@@ -147,14 +186,77 @@ LESSONS = (
                 ),
             ),
         ),
+        lambda: {"map_growth": pages(passage(24), 4, 1)},
+    ),
+    LessonCase(
+        BLOCK_TABLE,
+        "block_table",
+        "step",
+        (
+            Golden(
+                {"request": "A", "token": "5"},
+                block_table,
+                7,
+                {"usage.num_blocks": "9", "usage.num_used_blocks": "7", "usage.num_written_slots": "16"},
+                ("All 9 blocks change places",),
+            ),
+        ),
+        lambda: {"map_block_table": requests_in_order(0)},
+    ),
+    LessonCase(
+        SHARING,
+        "sharing",
+        "step",
+        (
+            Golden(
+                {"way": WAY.options[0]},
+                two_answers,
+                6,
+                {"usage.num_shared_blocks": "3", "usage.num_copies_avoided": "3", "counters.num_copies": "0"},
+                ("both answers name the same 3 blocks",),
+            ),
+        ),
+        lambda: {"map_sharing": shared_beginning(WAY.options[0])},
+    ),
+    LessonCase(
+        BATCH,
+        "batch",
+        "requests",
+        (
+            Golden(
+                {"requests": "5"},
+                lambda: batch().contiguous,
+                5,
+                {
+                    "reserved.num_held": "100",
+                    "in_blocks.num_held": "64",
+                    "in_blocks.token_states": "53",
+                    "percent_fewer": "36 %",
+                },
+                ("5 requests hold 100 slots", "64 slots in all", "Both store the same 53 tokens", "36 % fewer slots"),
+                (("5", "100", "64", "53", "36.0"),),
+            ),
+        ),
+        _reserved_and_in_blocks,
     ),
 )
 
 
+def shown_maps(app: AppTest) -> list[tuple[dict[str, Any], int]]:
+    """Of each of the page's maps: its payload and the frame it is asked to stand at."""
+    maps = [json.loads(component.proto.json) for component in app.get("bidi_component")]
+    return [(data["payload"], data["position"]) for data in maps]
+
+
 def shown_map(app: AppTest) -> tuple[dict[str, Any], int]:
-    """The payload of the page's first map, and the frame it is asked to stand at."""
-    data = json.loads(app.get("bidi_component")[0].proto.json)
-    return data["payload"], data["position"]
+    """The page's first map: the one its slider moves."""
+    return shown_maps(app)[0]
+
+
+def beats_at(app: AppTest) -> str:
+    """The paragraphs below the maps, without marks."""
+    told = (beat for payload, position in shown_maps(app) for beat in payload["frames"][position].get("beats", []))
+    return "\n".join(told).replace("**", "")
 
 
 def figures_at(app: AppTest) -> dict[str, str]:

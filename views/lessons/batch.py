@@ -36,6 +36,15 @@ FIGURES = (
     Figure("Tokens stored", "{in_blocks.token_states}"),
     Figure("Fewer slots", "{percent_fewer:.0f} %"),
 )
+BEATS_OF_RESERVATIONS = (
+    "**One reservation each.** {value:request} hold {reserved.num_held:slot} from start to end, "
+    "whatever they write. {reserved.num_empty} of these are empty.",
+)
+BEATS_OF_BLOCKS = (
+    "**Blocks.** Each request rounds up to whole blocks of its own: {in_blocks.num_held:slot} in all, "
+    "{in_blocks.num_empty} of them empty.",
+    "Both store the same {in_blocks.token_states:token}. Blocks hold {percent_fewer:.0f} % fewer slots.",
+)
 SAY = (
     "{value:request}: {in_blocks.token_states:token} stored.",
     "Reserved: {reserved.num_held:slot}, {reserved.num_empty} of them empty.",
@@ -66,8 +75,8 @@ def both_layouts(num_reserved: int, block_size: int) -> BothLayouts:
             "percent_fewer": percent_fewer_held(in_blocks, reserved),
         }
 
-    telling = Telling("{value:request}", FIGURES, SAY, compare)
-    in_blocks = Telling("{value:request}", (), SAY, compare)
+    telling = Telling("{value:request}", FIGURES, SAY, BEATS_OF_RESERVATIONS, compare)
+    in_blocks = Telling("{value:request}", (), SAY, BEATS_OF_BLOCKS, compare)
     return BothLayouts(
         scenes,
         picture(scenes.contiguous, telling, "One reservation for each request"),
@@ -80,6 +89,12 @@ GAUGE_LENGTHS, GAUGE_BLOCK_SIZE, GAUGE_BLOCKS = (17, 18), 16, 6
 """Two prompts of 17 tokens in blocks of 16; the second has written one token of its reply."""
 GAUGE_REQUESTS = "running"
 
+GAUGE_BEATS = (
+    "{value:request} with {usage.num_tokens_written:token} in all, in blocks of {usage.block_size}. "
+    "The gauge reads **{usage.block_fraction:.1%}**; **{usage.slot_fraction:.1%}** of the slots hold keys and values.",
+    "One token more than a block holds opens a second block, and almost all of that one is empty. "
+    "With long texts the two gauges come close; with short ones they do not.",
+)
 GAUGE_FIGURES = (
     Figure("Blocks used", "{usage.num_used_blocks}"),
     Figure("Blocks in the pool", "{usage.num_blocks}"),
@@ -96,7 +111,7 @@ def gauge() -> Picture:
         "{value:request}: {usage.num_used_blocks} of {usage.num_blocks:block} used, "
         "{usage.num_written_slots} of {usage.num_slots:slot} hold keys and values.",
     )
-    return picture(scene, Telling("{value:request}", GAUGE_FIGURES, say), "Two gauges of one pool")
+    return picture(scene, Telling("{value:request}", GAUGE_FIGURES, say, GAUGE_BEATS), "Two gauges of one pool")
 
 
 def gauge_table(both: BothLayouts) -> pd.DataFrame:

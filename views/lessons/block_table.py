@@ -36,6 +36,12 @@ TELLING = Telling(
         Figure("Tokens stored", "{usage.num_written_slots}"),
         Figure("Slots empty", "{usage.num_empty_slots}"),
     ),
+    beats=(
+        "**A row is a block of the text.** Row 0 is the first, row 1 the second. "
+        "The number in the row says where that block lies.",
+        "**Press Shuffle.** All {usage.num_blocks:block} change places, and every table follows. "
+        "The words still come in the same order.",
+    ),
     more=_written,
 )
 

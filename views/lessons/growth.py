@@ -38,6 +38,13 @@ EXAMPLES: dict[str, dict[str, int | str]] = {
     "14 words in blocks of 5": {"block_size": 5, "tokens": 14, "words": GUIDE, "prompt": 1},
     "A prompt of 6 words": {"block_size": 4, "tokens": 6, "words": PASSAGE, "prompt": 6},
 }
+BEATS = (
+    "**Two cursors.** {usage.num_tokens_known:token} known, {usage.num_tokens_written} with keys and values written. "
+    "Blocks follow the second: a token takes a slot when it is written, not when it is chosen.",
+    "{usage.num_tokens_written:token} take {usage.num_used_blocks:block} of {usage.block_size:slot}. "
+    "Empty: {usage.num_empty_slots:slot}, and only in the last block.",
+    "The same tokens in one run of {in_one_run.num_held:slot} would leave {in_one_run.num_empty:slot} empty.",
+)
 LAYOUT, HELD, USED, EMPTY = "Layout", "Slots held", "Slots used", "Slots empty"
 COUNT, IN_ONE_RUN, ON_PAGES, STORED = "Tokens written", "Held in one run", "Held on pages", "Slots used"
 
@@ -77,6 +84,7 @@ def pages(words: tuple[str, ...], block_size: int, num_prompt_words: int) -> Pic
             Figure("Blocks held", "{usage.num_used_blocks}"),
             Figure("Slots empty", "{usage.num_empty_slots}"),
         ),
+        beats=BEATS,
         more=_beside_a_reservation(words),
     )
     return picture(scene, telling, "One request on pages")

@@ -35,6 +35,12 @@ TELLING = Telling(
         Figure("Slots empty", "{waste.num_empty:,}"),
         Figure("Share empty", "{waste.percent_empty:.0f} %"),
     ),
+    beats=(
+        "**Drag the slider.** Each token takes the next slot of the run, in order.",
+        "The request holds {waste.num_held:slot} from its first token to its last. "
+        "Stored: {value:token}. Empty: {waste.num_empty:slot}, {waste.percent_empty:.0f} % of the reservation.",
+        "Until the request ends, no other request may use them.",
+    ),
 )
 
 

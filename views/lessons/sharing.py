@@ -23,7 +23,7 @@ from engine.state import CacheState
 from views import frames
 from views.fork_points import copies_of
 from views.frames import Payload, frames_payload, scenes_payload
-from views.lesson_picture import Picture, Telling, facts_of, picture
+from views.lesson_picture import Picture, Telling, facts_of, picture, renamed, words_of_frame
 from views.narration import sentences
 from views.told import Facts, Figure, tell
 from views.url_values import ChoiceRule, NumberRule, TextRule
@@ -103,7 +103,8 @@ def shared_beginning(way: str) -> Picture:
     """Values: what the way's scene counts, words or steps."""
     scene = WAYS[way].make()
     label = "{value:word} of each answer" if way == WAY.options[0] else "step {value}"
-    return picture(scene, Telling(label, WAYS[way].figures, more=_counters), f"Sharing: {way}")
+    telling = Telling(label, WAYS[way].figures, beats=WAYS[way].beats, more=_counters)
+    return picture(scene, telling, f"Sharing: {way}")
 
 
 # ---- the reader's own words, forked after each of them ----
@@ -130,10 +131,6 @@ class ForkPoints:
     @property
     def values(self) -> tuple[int, ...]:
         return tuple(self.scenes)
-
-    def facts(self, fork_at: int) -> Facts:
-        return _fork_facts(fork_at, self.scenes[fork_at])
-
 
 @dataclass(frozen=True)
 class SlowMotion:
@@ -164,8 +161,8 @@ def fork_points(text: str, other: str, block_size: int) -> ForkPoints:
     payload = scenes_payload((_fork_frame(*item) for item in scenes.items()), title="Forked after each word")
     for frame, item in zip(payload["frames"], scenes.items(), strict=True):
         facts = _fork_facts(*item)
-        frame["figures"] = [figure.told(facts) for figure in FORK_FIGURES]
-    return ForkPoints(scenes, payload)
+        frame |= words_of_frame(FORK_FIGURES, beats_of_fork(facts), facts)
+    return ForkPoints(scenes, renamed(payload))
 
 
 @lru_cache(maxsize=32)
@@ -230,7 +227,7 @@ FRAME = "frame"
 @lru_cache(maxsize=4)
 def paper_figure(name: str) -> Picture:
     """Every step of the figure's run. Values: steps."""
-    make, figures, _beats = FIGURES[name]
+    make, figures, beats = FIGURES[name]
     drawn = make()
     every_step = Scene(drawn.trace, {step: step for step in range(drawn.trace.num_steps + 1)}, "steps")
-    return picture(every_step, Telling("step {value}", figures, more=_counters), name)
+    return picture(every_step, Telling("step {value}", figures, beats=beats, more=_counters), name)

@@ -59,6 +59,11 @@ def refusals(state: CacheState) -> dict[str, Any]:
     return {"refused": refused}
 
 
+def newest_holder(state: CacheState) -> str | None:
+    """Who came last of those that hold blocks: its table is the one worth looking at."""
+    return next((name for name, sequence in reversed(state.sequences.items()) if sequence.block_table), None)
+
+
 IN_RUNS = Telling(
     label="{value:action}",
     figures=(
@@ -66,6 +71,10 @@ IN_RUNS = Telling(
         Figure("Longest free run", "{longest_run}"),
         Figure("Lost to rounding up", "{waste.external_fragmentation}"),
         Figure("Requests refused", "{refused}"),
+    ),
+    beats=(
+        "**In runs.** Free: {waste.free:slot}, and at most {longest_run} of them side by side. "
+        "A request that needs a longer run is refused. Refused so far: {refused}.",
     ),
     more=refusals,
 )
@@ -77,7 +86,13 @@ ON_PAGES = Telling(
         Figure("Slots empty in last blocks", "{waste.num_empty}"),
         Figure("Requests refused", "{refused}"),
     ),
+    beats=(
+        "**On pages.** Free: {waste.free:slot}, in {usage.num_free_blocks:block}. Any free block fits any request, "
+        "so a request starts whenever enough of them are free. Refused so far: {refused}.",
+        "The price is the tail. Empty in last blocks: {waste.num_empty:slot}.",
+    ),
     more=refusals,
+    focus=newest_holder,
 )
 
 
@@ -110,12 +125,6 @@ def residents(both: BothLayouts) -> list[str]:
     holders = set(both.scenes.contiguous.at(value).regions)
     holders |= {name for name, sequence in both.scenes.paged.at(value).sequences.items() if sequence.block_table}
     return [action.request_id for action in both.actions if isinstance(action, Add) and action.request_id in holders]
-
-
-def newest_on_pages(both: BothLayouts, value: int) -> str | None:
-    """Who came last of those that hold blocks then: its table is the one worth looking at."""
-    sequences = both.scenes.paged.at(value).sequences
-    return next((name for name in reversed(sequences) if sequences[name].block_table), None)
 
 
 def has_room_for_more(actions: Sequence[Action]) -> bool:

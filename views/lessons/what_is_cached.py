@@ -33,6 +33,13 @@ FIGURES = (
     Figure("Keys and values written", "{usage.num_tokens_written}"),
     Figure("Cache of this request", "{cache_size}"),
 )
+BEATS = (
+    "**The prompt is written in one step.** After that, each step writes the keys and values of one token "
+    "and chooses the next. One large block holds it all here; small blocks come later.",
+    "{usage.num_tokens_known:token} known, {usage.num_tokens_written} written. "
+    "A token that was just chosen has no keys and values yet: the next step computes them.",
+    "In {model.name}, one token takes {per_token}. This request holds {cache_size}, as long as it runs.",
+)
 CARD_FIGURES = (
     Figure("Keys and values of one token", "{per_token}"),
     Figure("Weights", "{weights}"),
@@ -55,7 +62,7 @@ def cached(model_name: str, precision: str) -> Picture:
         }
 
     scene = what_is_cached(FOX[:NUM_PROMPT], (*FOX[NUM_PROMPT:], *passage(NUM_REPLY))[:NUM_REPLY])
-    return picture(scene, Telling("{value:token}", FIGURES, more=size), "The cache of one request")
+    return picture(scene, Telling("{value:token}", FIGURES, beats=BEATS, more=size), "The cache of one request")
 
 
 def card_facts(model_name: str, precision: str, card_gb: int) -> dict[str, Any]:

@@ -79,9 +79,13 @@ function applyPart(s, part) {
   if (part.next_free) s.nextFree = part.next_free;
 }
 
+function newFrame({ step, label, say, figures = [], beats = [], focus = null, changes = [] }, ...parts) {
+  return { step, label, say, figures, beats, focus, changes, parts };
+}
+
 class FrameStore {
   constructor() {
-    this.frames = []; // each { step, label, say, figures, changes, parts }
+    this.frames = []; // each { step, label, say, figures, beats, focus, changes, parts }
     this.tokens = []; // [token_id, text]
     this.seqs = []; // { seq_id, request_id, letter, colour }
     this.numMessages = 0;
@@ -111,7 +115,7 @@ class FrameStore {
       this.usesSwap ||= m.cpu_blocks !== undefined;
       this.numMessages += 1;
       if (m.amend && this.frames.length) this.amendLast(m);
-      else this.frames.push({ step: m.step, label: m.label, say: m.say, figures: m.figures ?? [], changes: m.changes ?? [], parts: [m] });
+      else this.frames.push(newFrame(m, m));
     }
   }
 

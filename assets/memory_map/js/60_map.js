@@ -16,6 +16,7 @@ class MemoryMap {
     this.reports = new Reports(this);
     this.build();
     this.watchSize();
+    living.add(this);
   }
 
   // -- structure --
@@ -34,6 +35,7 @@ class MemoryMap {
     this.live = new LiveFrames(this);
     this.readout = htmlEl("div", "readout", this.root);
     this.legend = new Legend(this.root);
+    this.beats = new Beats(this.root);
     this.twin = new Twin(this, this.root);
     this.listen();
   }
@@ -70,6 +72,7 @@ class MemoryMap {
   }
 
   stop() {
+    living.delete(this);
     this.controls.stop(false);
     this.reports.stop();
     this.observer.disconnect();
@@ -94,6 +97,8 @@ class MemoryMap {
     this.takeFrames(data.payload);
     this.live.follow(data.live ?? null);
     this.takePosition(data.position);
+    this.follows = data.follows ?? null;
+    if (this.follows) this.follow(leaderOf(this.follows));
     this.relayout();
   }
 
@@ -165,6 +170,12 @@ class MemoryMap {
     this.root.classList.toggle("gentle", Boolean(moves));
     this.paint();
     this.picture.motion.play(moves ? this.frame.changes : []);
+    lead(this, { moves });
+  }
+
+  // Stand beside the leader's frame; other maps than the one followed say nothing to us.
+  follow(leader, moves = {}) {
+    if (leader && this.follows?.trace_id === leader.traceId) this.show(this.follows.positions[leader.index], moves);
   }
 
   quiet(on) {
@@ -210,6 +221,7 @@ class MemoryMap {
     this.controls.paint(this.index, this.store.length, this.frame.label);
     this.caption.paint(this.frame.say);
     this.figures.paint(this.frame.figures);
+    this.beats.paint(this.frame.beats);
     this.lanes.paint(this.state);
     this.legend.paint(this.state);
     this.paintWords();
@@ -220,11 +232,12 @@ class MemoryMap {
     if (this.state) this.twin.paint(this.state, this.frame);
   }
 
-  // The sequence the strip and the threads are about: the chosen one, or the first alive, or the last there was.
+  // The sequence the strip and the threads are about: the chosen one, or the one the frame is best seen with, or the
+  // first alive, or the last there was.
   pickSeq() {
     const { seqs } = this.state;
-    const chosen = this.store.seqIndex(this.chosenId);
-    if (chosen >= 0 && seqs[chosen]) return chosen;
+    const asked = [this.chosenId, this.frame.focus].map((id) => this.store.seqIndex(id)).find((seq) => seqs[seq]);
+    if (asked !== undefined) return asked;
     const alive = seqs.findIndex((_, i) => isLiveSeq(this.state, i));
     if (alive >= 0) return alive;
     return seqs.length ? seqs.length - 1 : null;
