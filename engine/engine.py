@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from engine.admission import RequestRefusedError, check_prompt, check_request_id
 from engine.block_pool import BlockPool
@@ -102,10 +103,11 @@ class Engine:
             self.lifecycle.end(seq, "abort")
         self._finish(group)
 
-    def fork_request(self, request_id: str) -> str:
+    def fork_request(self, request_id: str, seed: int | None = None) -> str:
         """Start a new request from where another one is: same tokens, same blocks, copied only when they differ.
 
-        Raises RequestRefusedError when the request is not running or no seat is left.
+        With the parent's own seed (None) it goes on to say the same; another seed lets the two part. Raises
+        RequestRefusedError when the request is not running or no seat is left.
         """
         group = self._groups.get(request_id)
         if group is None or group.status != "running" or group.params.num_sequences > 1:
@@ -114,7 +116,8 @@ class Engine:
         if seated >= self.config.max_num_seqs:
             raise RequestRefusedError(f"All {self.config.max_num_seqs} seats (max_num_seqs) are taken.")
         parent, name = group.live_sequences[0], self._next_request_id()
-        twin = SequenceGroup(name, len(self._groups), group.params, self._seed(group.params), [], "running")
+        params = replace(group.params, seed=group.seed if seed is None else seed)
+        twin = SequenceGroup(name, len(self._groups), params, self._seed(params), [], "running")
         self._groups[name] = twin
         self.lifecycle.adopt(parent, parent.fork(name, 0), twin)
         self.scheduler.running.append(twin)

@@ -8,15 +8,15 @@ from typing import TypeVar
 import streamlit as st
 
 from engine.config import MAX_BLOCK_SIZE, EngineConfig
+from engine.events import PreemptionMode
 from engine.sampling_params import SamplingParams
+from views import live_config
+from views.recipe import LONGEST_PROMPT, MAX_SAMPLES
 from views.server import EMBEDDED, TINY, default_model
 from views.url_values import ChoiceRule, NumberRule, Rule, TextRule
 
-MAX_SLOTS = 4096
-"""Slots in one tab's pool: 190 MB for the embedded model in float32, and as many cells as a page can show."""
-MAX_NUM_SEQS = 16
-LONGEST_PROMPT = 2000
-PACES = {"2 steps a second": 0.5, "5 steps a second": 0.2, "As fast as it can": 0.0}
+PACES = {"2 steps a second": 0.5, "5 steps a second": 0.2, "20 steps a second": 0.05, "As fast as it can": 0.0}
+WAYS_TO_MAKE_ROOM: dict[str, PreemptionMode] = {"Compute again": "recompute", "Swap out": "swap"}
 
 EXAMPLES = {
     "A fact": "The capital of France is",
@@ -45,13 +45,16 @@ class NumberSetting:
 BLOCK_SIZE = NumberSetting(
     "block_size", "Block size", 1, MAX_BLOCK_SIZE, 4, "Slots in a block: how many tokens it has room for."
 )
-NUM_BLOCKS = NumberSetting("num_blocks", "Blocks", 1, 512, 32, "Blocks in this tab's pool.")
+NUM_BLOCKS = NumberSetting("num_blocks", "Blocks", 1, live_config.MAX_BLOCKS, 32, "Blocks in this tab's pool.")
 SAMPLES = NumberSetting(
-    "samples", "Samples", 1, 8, 1, "How many answers a request gives. They share the blocks of its prompt."
+    "samples", "Samples", 1, MAX_SAMPLES, 1, "How many answers a request gives. They share the blocks of its prompt."
 )
-MAX_TOKENS = NumberSetting("max_tokens", "New tokens at most", 1, 256, 24, "Where an answer is cut off.")
+BEAMS = NumberSetting(
+    "beams", "Beams", 1, MAX_SAMPLES, 1, "Above 1: beam search. The best continuations of all beams together live on."
+)
+MAX_TOKENS = NumberSetting("max_tokens", "New tokens at most", 1, 2000, 24, "Where an answer is cut off.")
 SEED = NumberSetting("seed", "Seed", 0, 2**31 - 1, 0, "The same seed gives the same text.")
-NUMBERS = (BLOCK_SIZE, NUM_BLOCKS, SAMPLES, MAX_TOKENS, SEED)
+NUMBERS = (BLOCK_SIZE, NUM_BLOCKS, SAMPLES, BEAMS, MAX_TOKENS, SEED)
 
 
 def rules() -> list[Rule]:
@@ -61,6 +64,7 @@ def rules() -> list[Rule]:
         TextRule("prompt", "The prompt", LONGEST_PROMPT),
         ChoiceRule("model", "Model", models()),
         ChoiceRule("pace", "Pace of Run", list(PACES)),
+        ChoiceRule("make_room", "When memory is short", list(WAYS_TO_MAKE_ROOM)),
         NumberRule("temperature", "Temperature", 0.0, 2.0, 0.7),
         *numbers,
     ]
@@ -91,25 +95,31 @@ def seconds_between_steps() -> float:
 
 
 def num_blocks_within_memory() -> int:
-    """The number of blocks, less when the pool would be too large for one tab."""
-    return max(1, min(NUM_BLOCKS.value, MAX_SLOTS // BLOCK_SIZE.value))
+    return live_config.num_blocks_within_memory(NUM_BLOCKS.value, BLOCK_SIZE.value)
 
 
 def engine_config(model: str) -> EngineConfig:
-    return EngineConfig(
-        model=model,
-        block_size=BLOCK_SIZE.value,
-        num_blocks=num_blocks_within_memory(),
-        max_num_seqs=MAX_NUM_SEQS,
-        max_model_len=MAX_SLOTS,
-        enable_prefix_caching=_value("prefix_caching", True),
+    """The engine that the settings ask for."""
+    way = _value("make_room", "")
+    return live_config.live_config(
+        model,
+        BLOCK_SIZE.value,
+        num_blocks_within_memory(),
+        _value("prefix_caching", True),
+        WAYS_TO_MAKE_ROOM.get(way, "recompute"),
     )
 
 
 def sampling_params() -> SamplingParams:
-    """What the next request asks for."""
+    """What the next request asks for. Raises ValueError when samples and beams do not fit together."""
     temperature = min(max(_value("temperature", 0.7), 0.0), 2.0)
-    return SamplingParams(temperature=temperature, max_tokens=MAX_TOKENS.value, n=SAMPLES.value, seed=SEED.value)
+    return SamplingParams(
+        temperature=temperature,
+        max_tokens=MAX_TOKENS.value,
+        n=SAMPLES.value,
+        beam_width=BEAMS.value,
+        seed=SEED.value,
+    )
 
 
 T = TypeVar("T")

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import streamlit as st
 
 from engine.progress import Progress, ProgressCallback
+from views.left_sessions import LeftSessions
 from views.model_shelf import ModelShelf
 from views.open_sessions import OpenSessions
 
@@ -44,6 +45,11 @@ def model_shelf() -> ModelShelf[ReadyModel]:
 @st.cache_resource(show_spinner=False)
 def open_sessions() -> OpenSessions:
     return OpenSessions()
+
+
+@st.cache_resource(show_spinner=False)
+def left_sessions() -> LeftSessions:
+    return LeftSessions()
 
 
 def start() -> None:

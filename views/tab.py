@@ -1,12 +1,13 @@
 """What one browser tab owns: its engine, let go some time after the tab is closed.
 
-Streamlit says that a tab is gone when its socket closes, and a short loss of the network closes it too. So a tab that
-leaves is given a while to come back before its engine is closed.
+Streamlit says that a tab is gone when its socket closes, and a reload or a short loss of the network closes it too. So
+a tab that leaves is given a while to come back: the same one, or after a reload one that knows the engine's name.
 """
 
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -16,10 +17,12 @@ from views import server
 from views.engine_session import EngineSession
 
 SECONDS_TO_COME_BACK = 60.0
+SECONDS_TO_BE_MISSED = 1.5
+"""How long after a reload the tab that was may still count as present."""
 _KEY = "tab"
 
 
-@dataclass
+@dataclass(eq=False)
 class Tab:
     session: EngineSession | None = None
     seconds_to_come_back: float = SECONDS_TO_COME_BACK
@@ -37,13 +40,30 @@ class Tab:
         server.open_sessions().add(self.session)
         return self.session
 
+    def take_up(self, name: str) -> EngineSession | None:
+        """The engine of this name, if the tab that had it has gone. One that is present keeps its own."""
+        deadline = time.monotonic() + SECONDS_TO_BE_MISSED
+        while server.open_sessions().has(name):
+            if (session := server.left_sessions().take(name)) is not None:
+                self.session = session
+                return session
+            if time.monotonic() > deadline:
+                return None
+            time.sleep(0.05)
+        return None
+
     def arrived(self) -> None:
+        """The tab is here. If another one has taken its engine up meanwhile, it has none any more."""
         if self._leaving is not None:
             self._leaving.cancel()
             self._leaving = None
+            if self.session is not None and server.left_sessions().take(self.session.name) is None:
+                self.session = None
 
     def left(self) -> None:
-        self._leaving = threading.Timer(self.seconds_to_come_back, self.close)
+        if (session := self.open_session) is not None:
+            server.left_sessions().put(session)
+        self._leaving = threading.Timer(self.seconds_to_come_back, self._give_up)
         self._leaving.daemon = True
         self._leaving.start()
 
@@ -51,6 +71,12 @@ class Tab:
         if self.session is not None:
             self.session.close()
             self.session = None
+
+    def _give_up(self) -> None:
+        """Close the engine, unless somebody has taken it up."""
+        if self.session is not None and server.left_sessions().take(self.session.name) is not None:
+            self.session.close()
+        self.session = None
 
 
 def this_tab() -> Tab:

@@ -61,7 +61,8 @@ def _action(engine: Engine, event: Event) -> Callable[[Engine], object] | None:
         case RequestFinished(request_id=name, reason="abort"):
             return lambda other: other.abort_request(name)
         case SequenceForked(parent_seq_id=parent, seq_id=name, request_id=request) if name == request:
-            return lambda other: other.fork_request(parent)
+            seed = next(group for group in engine.groups if group.request_id == name).seed
+            return lambda other: other.fork_request(parent, seed)
         case RequestPreempted(request_id=name):
             return lambda other: other.preempt_request(name)
         case BlocksShuffled(permutation=permutation):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 from streamlit.testing.v1 import AppTest
@@ -11,7 +12,9 @@ from engine import Engine, EngineConfig, SamplingParams
 from engine.usage import block_table_of, usage_of
 from tests.app.conftest import LIVE_ENGINE, OpenPage
 from tests.helpers.app_html import all_html, figure, sentences, table_rows
-from views.live_settings import MAX_NUM_SEQS, MAX_SLOTS
+from views import server
+from views.frames_route import path_of
+from views.live_config import MAX_NUM_SEQS, MAX_SLOTS
 
 
 def press(app: AppTest, key: str) -> AppTest:
@@ -54,12 +57,22 @@ def test_every_number_on_the_page_is_a_field_of_the_engines_own_state(open_page:
         ]
 
 
-def test_the_memory_map_gets_the_frames_of_every_step(open_page: OpenPage) -> None:
+def component(app: AppTest, part: str) -> Any:
+    """What a component of the page was given; `part` is a name in its data."""
+    [data] = [data for element in app.get("bidi_component") if part in (data := json.loads(element.proto.json))]
+    return data[part]
+
+
+def test_a_rerun_sends_the_map_no_frames_only_where_to_get_them(open_page: OpenPage) -> None:
     app = open_page(LIVE_ENGINE, prompt="abc")
     press(press(press(app, "add"), "step"), "step")
-    [component] = app.get("bidi_component")
-    payload = json.loads(component.proto.json)["payload"]
-    assert [frame["step"] for frame in payload["frames"] if not frame.get("amend")] == [0, 1, 2]
+    payload, path = component(app, "payload"), component(app, "live")
+    assert (payload["frames"], payload["is_open"]) == ([], True)
+    session = server.open_sessions().find(payload["trace_id"])
+    assert session is not None
+    assert path == path_of(session)
+    messages = session.frames.message(None, 0)["frames"]
+    assert [frame["step"] for frame in messages if not frame.get("amend")] == [0, 1, 2]
 
 
 def test_reset_starts_a_new_engine(open_page: OpenPage) -> None:

@@ -11,7 +11,7 @@ from engine import Engine, EngineConfig, SamplingParams
 from engine.usage import block_table_of, usage_of
 from tests.helpers.app_server import ROOT, AppServer, running_app
 from tests.helpers.live_page import LivePage
-from views.live_settings import MAX_NUM_SEQS, MAX_SLOTS
+from views.live_config import MAX_NUM_SEQS, MAX_SLOTS
 from views.text_safe import visible_piece
 
 PROMPT = "The quick brown fox jumps over"

@@ -21,7 +21,7 @@ def live(page: Page, app_server: AppServer) -> LivePage:
 
 def test_before_the_first_request_only_adding_and_resetting_are_possible(live: LivePage) -> None:
     live.open()
-    assert [live.button(key).is_enabled() for key in ("add", "step", "run", "stop", "reset")] == [
+    assert [live.button(key).is_enabled() for key in ("add", "step", "run", "pause", "reset")] == [
         True, False, False, False, True,
     ]  # fmt: skip
     assert (live.figure("used"), live.figure("free")) == ("0", "32")
@@ -50,8 +50,8 @@ def test_run_goes_on_by_itself_until_stop_and_then_stays(live: LivePage) -> None
     live.button("run").click()
     live.page.wait_for_function("Number(document.querySelector('[data-figure=step]').textContent) >= 3")
     expect(live.button("step")).to_be_disabled()
-    live.button("stop").click()
-    expect(live.button("stop")).to_be_disabled()
+    live.button("pause").click()
+    expect(live.button("pause")).to_be_disabled()
     expect(live.button("step")).to_be_enabled()
     live.settle()
     stopped_at = live.figure("step")
@@ -66,7 +66,7 @@ def test_a_run_that_ends_by_itself_hands_the_buttons_back_and_the_blocks(live: L
     live.add()
     live.button("run").click()
     expect(live.page.locator("[data-request=A]")).to_have_attribute("data-status", "finished", timeout=15_000)
-    expect(live.button("stop")).to_be_disabled()
+    expect(live.button("pause")).to_be_disabled()
     expect(live.button("run")).to_be_disabled()
     assert live.figure("used") == "0"
     assert int(live.figure("cached")) + int(live.figure("free")) == 32

@@ -50,6 +50,11 @@ class LivePage:
             self.expect_figure("step", str(step + 1))
             self.settle()
 
+    def choose_request(self, request_id: str) -> None:
+        """Of the pills that name the requests."""
+        self.page.locator(".st-key-request").get_by_text(request_id, exact=True).click()
+        self.settle()
+
     @property
     def requests(self) -> Locator:
         return self.page.locator("[data-request]")

@@ -14,6 +14,7 @@ from engine import Engine, EngineConfig, SamplingParams
 from engine.loading import load_parts
 from engine.usage import usage_of
 from engine.weights import LoadedModel, load_model
+from views.deeds import Added
 from views.engine_session import EngineSession
 from views.open_sessions import OpenSessions
 
@@ -134,6 +135,55 @@ def test_a_forgotten_session_is_freed_while_it_runs(tiny: LoadedModel) -> None:
     gc.collect()
     assert not thread.is_alive()
     assert engine() is None
+
+
+def test_what_was_done_to_one_engine_is_done_again_to_another(tiny: LoadedModel) -> None:
+    config = EngineConfig(model="tiny-random", block_size=4, num_blocks=30, max_model_len=200)
+    first, second = (EngineSession(Engine(config, load_parts(config, tiny))) for _ in range(2))
+    warm = SamplingParams(temperature=1.2, max_tokens=30, seed=3, ignore_eos=True)
+    first.add("abcdef", warm, as_chat=False)
+    first.step(0)
+    first.step(1)
+    assert first.fork("A") == "B"
+    with pytest.raises(ValueError, match="prompt is empty"):
+        first.add("", warm, as_chat=False)
+    assert first.add("other", warm, as_chat=False) == "D"
+    for step in range(2, 8):
+        first.step(step)
+    first.abort("A")
+    second.repeat(first.moment.deeds, first.moment.step)
+    until(lambda: not second.is_running)
+    ours, theirs = first.moment, second.moment
+    assert (theirs.step, theirs.goal, theirs.pending) == (8, None, ())
+    assert theirs.state == ours.state
+    assert (theirs.texts, theirs.prompts, theirs.deeds) == (ours.texts, ours.prompts, ours.deeds)
+    assert ours.prompts == {"A": "abcdef", "B": "abcdef", "D": "other"}
+    assert (ours.state.requests["A"].status, ours.state.requests["C"].status) == ("finished", "refused")
+    assert ours.texts["A"] != ours.texts["B"], "the fork goes on with a seed of its own"
+
+
+def test_a_repeat_can_be_stopped_and_stands_where_it_is(session: EngineSession) -> None:
+    session.repeat([Added(0, "abc", ENDLESS), Added(399, "later", ENDLESS)], 400)
+    until(lambda: session.moment.step >= 3)
+    assert session.moment.goal == 400
+    session.stop()
+    until(lambda: session.moment.goal is None)
+    stopped_at = session.moment.step
+    assert 3 <= stopped_at < 399
+    assert (list(session.moment.prompts), session.moment.pending) == (["A"], ())
+    assert session.step(stopped_at), "it can be stepped by hand"
+
+
+def test_nothing_happens_while_somebody_looks_at_the_engine(session: EngineSession) -> None:
+    session.add("abc", ENDLESS, as_chat=False)
+    session.run(0.0)
+    until(lambda: session.moment.step >= 2)
+    with session.between_steps() as engine:
+        step = engine.trace.step
+        time.sleep(0.1)
+        assert engine.trace.step == step
+    until(lambda: session.moment.step > step)
+    session.stop()
 
 
 def _run_and_forget(tiny: LoadedModel) -> tuple[weakref.ref[object], threading.Thread]:

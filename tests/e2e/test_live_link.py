@@ -1,0 +1,208 @@
+"""Finished steps are never lost: a reload, another page, a link opened elsewhere bring the run back."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from urllib.parse import parse_qs, urlparse
+
+import pytest
+from playwright.sync_api import Browser, BrowserContext, Page, expect
+
+from engine import Engine, SamplingParams
+from tests.helpers.app_server import AppServer
+from tests.helpers.live_page import LivePage
+from views.live_config import live_config
+from views.recipe import LONGEST_TEXT
+
+
+@pytest.fixture
+def live(page: Page, app_server: AppServer) -> LivePage:
+    return LivePage(page, app_server.url)
+
+
+@pytest.fixture
+def elsewhere(browser: Browser) -> Iterator[Page]:
+    """A browser that knows nothing of the first one."""
+    context = browser.new_context(viewport={"width": 1280, "height": 900}, reduced_motion="reduce")
+    yield context.new_page()
+    context.close()
+
+
+def in_address(page: Page) -> dict[str, str]:
+    return {name: values[0] for name, values in parse_qs(urlparse(page.url).query).items()}
+
+
+def link_of(live: LivePage) -> str:
+    """The address once it has caught up with the page."""
+    live.settle()
+    live.page.wait_for_url(lambda url: "run=" in url)
+    return live.page.url
+
+
+def a_busy_run(live: LivePage) -> Engine:
+    """Three requests, a fork and an abort, by hand; and the same in an engine of this process."""
+    live.open(prompt="abcdef", block_size=3, num_blocks=40, temperature=1.5, seed=5)
+    live.add()
+    live.step(2)
+    live.button("fork").click()
+    expect(live.requests).to_have_count(2)
+    live.step()
+    live.setting("Prompt").fill("  tab\there")
+    live.add()
+    live.step(2)
+    live.choose_request("A")
+    live.button("abort").click()
+    expect(live.page.locator("[data-request=A]")).to_have_attribute("data-status", "finished")
+    live.step()
+
+    engine = Engine(live_config("tiny-random", 3, 40, True, "recompute"))
+    params = SamplingParams(temperature=1.5, max_tokens=24, seed=5)
+    engine.add_request("abcdef", params)
+    engine.step()
+    engine.step()
+    engine.fork_request("A", 6)
+    engine.step()
+    engine.add_request("  tab\there", params)
+    engine.step()
+    engine.step()
+    engine.abort_request("A")
+    engine.step()
+    return engine
+
+
+def assert_shows(live: LivePage, engine: Engine) -> None:
+    state = engine.snapshot()
+    live.expect_figure("step", str(state.step))
+    assert {name: live.status(name) for name in state.requests} == {
+        name: request.status for name, request in state.requests.items()
+    }
+    for name in ("B", "C"):
+        assert live.reply(name) == engine.output(name).outputs[0].text
+        live.choose_request(name)
+        expect(live.page.locator(f"[data-block-table='{name}']")).to_be_visible()
+        assert [row[1] for row in live.table(name)] == [str(b) for b in state.sequences[name].block_table]
+    assert live.prompt("C") == "  tab\there"
+
+
+def test_a_reload_finds_the_engine_again_with_all_its_steps(live: LivePage) -> None:
+    engine = a_busy_run(live)
+    name = in_address(live.page)["engine"]
+    live.page.reload()
+    expect(live.button("add")).to_be_enabled(timeout=30_000)
+    assert_shows(live, engine)
+    assert in_address(live.page)["engine"] == name
+    live.step()
+    engine.step()
+    assert_shows(live, engine)
+
+
+def test_the_link_repeats_the_run_in_another_browser_and_the_two_stay_apart(
+    live: LivePage, elsewhere: Page, app_server: AppServer
+) -> None:
+    engine = a_busy_run(live)
+    elsewhere.goto(link_of(live))
+    other = LivePage(elsewhere, app_server.url)
+    other.expect_figure("step", "6")
+    expect(other.button("add")).to_be_enabled()
+    other.settle()
+    assert_shows(other, engine)
+    assert in_address(elsewhere)["engine"] != in_address(live.page)["engine"]
+    other.step()
+    assert (live.figure("step"), other.figure("step")) == ("6", "7")
+
+
+def test_a_link_works_when_the_tab_that_made_it_is_long_gone(
+    live: LivePage, elsewhere: Page, app_server: AppServer
+) -> None:
+    engine = a_busy_run(live)
+    link = link_of(live).replace(f"engine={in_address(live.page)['engine']}", "engine=forgotten")
+    elsewhere.goto(link)
+    other = LivePage(elsewhere, app_server.url)
+    other.expect_figure("step", "6")
+    other.settle()
+    assert_shows(other, engine)
+
+
+def test_the_step_looked_at_is_in_the_address_and_back_again(live: LivePage, elsewhere: Page) -> None:
+    live.open(prompt="abcdef", num_blocks=40)
+    live.add()
+    live.step(5)
+    the_map = live.page.locator(".st-key-memory_map")
+    for _ in range(3):
+        the_map.get_by_role("button", name="Step back").click()
+    live.page.wait_for_url(lambda url: "at=2" in url)
+    elsewhere.goto(link_of(live))
+    expect(elsewhere.locator(".st-key-memory_map .bar .label")).to_have_text("Step 2", timeout=30_000)
+    expect(elsewhere.locator("[data-figure=step]").first).to_have_text("5")
+    live.step()
+    expect(the_map.locator(".bar .label")).to_have_text("Step 6")
+    live.page.wait_for_url(lambda url: "at=" not in url)
+
+
+def test_back_leaves_the_page_instead_of_walking_through_the_steps(live: LivePage) -> None:
+    live.page.goto(f"{live.base_url}/summary")
+    expect(live.page.get_by_role("heading", name="The short version")).to_be_visible(timeout=30_000)
+    live.open(prompt="abcdef")
+    live.add()
+    live.step(3)
+    live.page.go_back()
+    expect(live.page.get_by_role("heading", name="The short version")).to_be_visible()
+
+
+def test_a_run_keeps_going_while_the_reader_is_on_another_page(live: LivePage) -> None:
+    live.open(prompt="abcdef", max_tokens=400, num_blocks=200, pace="20 steps a second", seed=3)
+    live.add()
+    live.button("run").click()
+    live.page.wait_for_function("Number(document.querySelector('[data-figure=step]').textContent) >= 2")
+    live.page.get_by_role("link", name="The short version").first.click()
+    expect(live.page.get_by_role("heading", name="The short version")).to_be_visible()
+    live.page.wait_for_timeout(400)
+    live.page.get_by_role("link", name="Live engine").first.click()
+    expect(live.button("pause")).to_be_enabled()
+    assert int(live.figure("step")) >= 5
+    live.button("pause").click()
+    expect(live.button("step")).to_be_enabled()
+
+
+def test_a_run_too_long_for_a_link_says_so_and_a_reload_still_finds_it(live: LivePage) -> None:
+    live.open(num_blocks=512, block_size=8)
+    noise = "".join(map(chr, random.Random(1).sample(range(0x4E00, 0x9F00), 900)))
+    live.setting("Prompt").fill(noise)
+    live.add()
+    expect(live.page.get_by_text("This run is too long for a link")).to_be_visible()
+    live.step()
+    assert "run" not in in_address(live.page)
+    live.page.reload()
+    expect(live.button("add")).to_be_enabled(timeout=30_000)
+    live.expect_figure("step", "1")
+    assert live.prompt("A") == noise
+
+
+@pytest.mark.parametrize("run", ["nonsense", "A" * (LONGEST_TEXT + 1)])
+def test_a_link_that_was_changed_says_so_and_the_page_works(live: LivePage, run: str) -> None:
+    live.open(run=run, prompt="abc")
+    expect(live.page.get_by_role("alert").first).to_have_text(
+        "The run in this address cannot be read: it is cut short or was changed. The page starts with no request."
+    )
+    live.add()
+    live.step()
+
+
+def test_a_second_tab_with_the_same_address_gets_an_engine_of_its_own(
+    live: LivePage, context: BrowserContext, app_server: AppServer
+) -> None:
+    live.open(prompt="abcdef")
+    live.add()
+    live.step(2)
+    twin = LivePage(context.new_page(), app_server.url)
+    twin.page.goto(link_of(live))
+    twin.expect_figure("step", "2")
+    expect(twin.button("step")).to_be_enabled()
+    twin.settle()
+    twin.step()
+    live.setting("Prompt").fill("only here")
+    live.add()
+    assert (twin.figure("step"), live.figure("step")) == ("3", "2")
+    assert (twin.requests.count(), live.requests.count()) == (1, 2)
+

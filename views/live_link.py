@@ -1,0 +1,112 @@
+"""The link of the live page: a tab that comes with one gets its engine back, or one that repeats the run.
+
+    ?engine=   the name of an engine that may still be open here: a reload finds it again, with all its steps
+    ?run=      the run itself (views/recipe.py): works anywhere, later too
+    ?at=       the step that the map shows, when it is not the last
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import streamlit as st
+
+from views.address import keep_in_address
+from views.engine_session import EngineSession, Moment
+from views.html_parts import notice
+from views.live_settings import models
+from views.recipe import MAX_STEPS, Recipe, RecipeError
+from views.tab import Tab
+
+TOO_LONG = (
+    "This run is too long for a link: its prompts do not fit. A reload still finds it here. "
+    "To keep it, download its trace under Take it away."
+)
+_ARRIVAL, _AT, _JUMP = "arrival", "at", "look_at_the_end"
+
+
+@dataclass
+class Arrival:
+    """What the address asked for when the tab came. `recipe` is taken out once it is being repeated."""
+
+    recipe: Recipe | None = None
+    problem: str = ""
+
+
+def arrival_of(tab: Tab) -> Arrival:
+    """Read the address, once a tab: take the engine up if it is still open, else see which run it carries."""
+    if _ARRIVAL not in st.session_state:
+        st.session_state[_ARRIVAL] = _arrive(tab)
+        st.session_state[_AT] = _step_in_address()
+    arrival: Arrival = st.session_state[_ARRIVAL]
+    return arrival
+
+
+def forget_arrival() -> None:
+    """The reader wants another run than the one of the address."""
+    st.session_state[_ARRIVAL] = Arrival()
+    st.session_state[_AT] = None
+
+
+def step_looked_at() -> int | None:
+    """The step that the map shows; None while it follows the run."""
+    step: int | None = st.session_state.get(_AT)
+    return step
+
+
+def look_at(step: int, moment: Moment) -> None:
+    """The reader moved the map to a step. At the last one, it follows the run again."""
+    st.session_state[_AT] = step if step < moment.step else None
+
+
+def look_at_the_end() -> None:
+    """For callbacks: whoever makes a step wants to see it."""
+    st.session_state[_AT] = None
+    st.session_state[_JUMP] = True
+
+
+def asked_position(moment: Moment) -> int | None:
+    """Where the map is to stand; None: where it stands."""
+    at = step_looked_at()
+    return moment.step if st.session_state.pop(_JUMP, False) and at is None else at
+
+
+def draw_arrival(arrival: Arrival) -> None:
+    if arrival.problem:
+        st.html(notice(arrival.problem, "problem"))
+
+
+def draw_address(session: EngineSession) -> None:
+    """Bring the address up to date, and say when it cannot hold the run."""
+    moment = session.moment
+    text = None if not moment.deeds else _recipe(session, moment).to_text()
+    if moment.deeds and text is None:
+        st.html(notice(TOO_LONG))
+    at = step_looked_at()
+    keep_in_address({"engine": session.name, "run": text, "at": None if at is None else str(at)})
+
+
+def _recipe(session: EngineSession, moment: Moment) -> Recipe:
+    """While a run is being repeated, its link goes on to say where it goes."""
+    steps = moment.step if moment.goal is None else max(moment.step, moment.goal)
+    return Recipe(session.engine.config, (*moment.deeds, *moment.pending), steps)
+
+
+def _arrive(tab: Tab) -> Arrival:
+    name, text = st.query_params.get("engine"), st.query_params.get("run")
+    if tab.open_session is not None or (name and tab.take_up(name) is not None) or not text:
+        return Arrival()
+    try:
+        recipe = Recipe.from_text(text)
+    except RecipeError as error:
+        return Arrival(problem=f"{error} The page starts with no request.")
+    if recipe.config.model not in models():
+        name = recipe.config.model
+        return Arrival(problem=f"The run in this address used the model {name[:80]!r}, which this app does not offer.")
+    st.session_state["model"] = recipe.config.model
+    return Arrival(recipe)
+
+
+def _step_in_address() -> int | None:
+    raw = st.query_params.get("at", "")
+    return min(int(raw), MAX_STEPS) if raw.isascii() and raw.isdigit() and len(raw) < 9 else None
