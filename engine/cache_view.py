@@ -12,8 +12,9 @@ from dataclasses import dataclass, field, replace
 from engine import cache_events as ev
 from engine.cache_events import BlockHash
 
-MAX_BLOCKS = 1 << 17
-"""Different blocks of one rank. A stream that stores for ever and never removes loses its oldest, and is told so."""
+MAX_BLOCKS, MAX_TOKENS = 1 << 17, 1 << 22
+"""Different blocks, and tokens in them, over all ranks. A stream that stores for ever and never removes loses its
+oldest, and is told so."""
 
 Place = tuple[str | None, int | None]
 """`(medium, group_idx)`: copies in different stores are removed apart."""
@@ -26,6 +27,7 @@ class StoredBlock:
     block_hash: BlockHash
     parent_block_hash: BlockHash | None
     token_ids: tuple[int, ...]
+    block_size: int
     step: int
     places: tuple[Place, ...]
 
@@ -38,18 +40,21 @@ class StoredBlock:
 class RankView:
     """What one engine holds. `blocks` is in order of storing.
 
-    num_copies: all copies of all blocks. num_stored, num_removed: events so far. num_unknown_removed: removals of
-    blocks never seen stored. num_forgotten: blocks dropped here at the limit, which the server may still hold.
-    partial_since: the first step after which messages are missing, or None.
+    num_copies: all copies of all blocks. num_tokens: in one copy of each. num_stored, num_removed: events so far.
+    num_unknown_removed: removals of blocks never seen stored. num_forgotten: blocks dropped here at the limit, which
+    the server may still hold. partial_since: the first step after which messages are missing, or None; missed: the
+    numbers of those messages.
     """
 
     blocks: dict[BlockHash, StoredBlock] = field(default_factory=dict)
     num_copies: int = 0
+    num_tokens: int = 0
     num_stored: int = 0
     num_removed: int = 0
     num_unknown_removed: int = 0
     num_forgotten: int = 0
     partial_since: int | None = None
+    missed: tuple[int, int] | None = None
 
     def copy(self) -> RankView:
         return replace(self, blocks=self.blocks.copy())
@@ -59,9 +64,9 @@ class RankView:
         known = self.blocks.get(event.block_hash)
         if known is None:
             self.blocks[event.block_hash] = StoredBlock(
-                event.block_hash, event.parent_block_hash, event.token_ids, event.step, (place,)
+                event.block_hash, event.parent_block_hash, event.token_ids, event.block_size, event.step, (place,)
             )
-            self._forget_beyond_limit()
+            self.num_tokens += len(event.token_ids)
         else:
             self.blocks[event.block_hash] = replace(known, places=(*known.places, place))
         self.num_copies += 1
@@ -81,19 +86,20 @@ class RankView:
             self.blocks[event.block_hash] = replace(known, places=tuple(left))
         else:
             del self.blocks[event.block_hash]
+            self.num_tokens -= len(known.token_ids)
 
     def clear(self) -> None:
         """Empty, and whole again: of an empty cache nothing is missing."""
         self.blocks.clear()
-        self.num_copies = 0
+        self.num_copies = self.num_tokens = 0
         self.num_forgotten = 0
-        self.partial_since = None
+        self.partial_since = self.missed = None
 
-    def _forget_beyond_limit(self) -> None:
-        if len(self.blocks) > MAX_BLOCKS:
-            oldest = self.blocks.pop(next(iter(self.blocks)))
-            self.num_copies -= oldest.num_copies
-            self.num_forgotten += 1
+    def forget_oldest(self) -> None:
+        oldest = self.blocks.pop(next(iter(self.blocks)))
+        self.num_copies -= oldest.num_copies
+        self.num_tokens -= len(oldest.token_ids)
+        self.num_forgotten += 1
 
 
 @dataclass
@@ -112,21 +118,38 @@ class CacheView:
         return sum(view.num_copies for view in self.ranks.values())
 
     @property
+    def num_tokens(self) -> int:
+        """In one copy of each block."""
+        return sum(view.num_tokens for view in self.ranks.values())
+
+    @property
     def partial_since(self) -> int | None:
         """The first step from which anything is missing, or None."""
         return min((v.partial_since for v in self.ranks.values() if v.partial_since is not None), default=None)
 
     def of(self, rank: int | None) -> RankView:
-        return self.ranks.setdefault(rank or 0, RankView())
+        view = self.ranks.get(rank or 0)
+        if view is None:
+            view = self.ranks[rank or 0] = RankView()
+        return view
 
     def copy(self) -> CacheView:
         """An independent copy: folding on does not change this one."""
         return CacheView({rank: view.copy() for rank, view in self.ranks.items()})
 
+    def store(self, event: ev.BlockStored) -> None:
+        view = self.of(event.data_parallel_rank)
+        view.store(event)
+        while view.blocks and (self.num_blocks > MAX_BLOCKS or self.num_tokens > MAX_TOKENS):
+            view.forget_oldest()
+
+    def remove(self, event: ev.BlockRemoved) -> None:
+        self.of(event.data_parallel_rank).remove(event)
+
     def miss(self, event: ev.MessagesMissed) -> None:
         view = self.of(event.data_parallel_rank)
         if view.partial_since is None:
-            view.partial_since = event.step
+            view.partial_since, view.missed = event.step, (event.first, event.last)
 
     def restart(self, event: ev.ServerRestarted) -> None:
         self.ranks[event.data_parallel_rank or 0] = RankView()

@@ -226,12 +226,12 @@ class CacheState:
     def _block_stored(self, e: ev.BlockStored) -> None:
         if e.block_id is not None:
             self._block(e.block_id).block_hash = e.block_hash
-        self.findable.of(e.data_parallel_rank).store(e)
+        self.findable.store(e)
 
     def _block_removed(self, e: ev.BlockRemoved) -> None:
         if e.block_id is not None:
             self._block(e.block_id).block_hash = None
-        self.findable.of(e.data_parallel_rank).remove(e)
+        self.findable.remove(e)
         self.counters.num_evictions += 1
 
     def _all_blocks_cleared(self, e: ev.AllBlocksCleared) -> None:

@@ -17,6 +17,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from engine.one_line import one_line
 from engine.state import CacheState
 from engine.trace import Trace, TraceError
 from engine.usage import block_table_of
@@ -40,7 +41,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def listing(trace: Trace, _step: int | None = None) -> str:
     """One line an event. Line breaks inside a sentence are written as \\n, so a line stays a line."""
-    lines = (f"{event.step:>6}  {type(event).__name__:<20}  {_one_line(event.describe())}\n" for event in trace)
+    lines = (f"{event.step:>6}  {type(event).__name__:<20}  {one_line(event.describe())}\n" for event in trace)
     return "".join(lines)
 
 
@@ -64,7 +65,7 @@ def summary(trace: Trace, _step: int | None = None) -> str:
     return (
         f"A sound trace: {len(trace)} events in {trace.num_steps} steps.\n"
         f"Memory: {memory}; requests: {len(state.requests)}; sequences: {len(state.sequences)}.\n"
-        f"Source: {_one_line(known) or 'unknown'}.\n"
+        f"Source: {one_line(known) or 'unknown'}.\n"
     )
 
 
@@ -103,11 +104,6 @@ def _csv(header: Row, rows: Iterator[Row]) -> str:
 def _harmless(cell: object) -> object:
     """Text that a spreadsheet would run as a formula gets an apostrophe in front."""
     return f"'{cell}" if isinstance(cell, str) and cell[:1] in ("=", "+", "-", "@", "\t", "\r") else cell
-
-
-def _one_line(text: str) -> str:
-    """Control characters of foreign text written out: a terminal must not obey them."""
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
 
 
 def _read(file: str) -> str:

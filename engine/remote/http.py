@@ -1,0 +1,74 @@
+"""Small HTTP requests to one server: time and size are bounded, redirects are not followed."""
+
+from __future__ import annotations
+
+import http.client
+import json
+from typing import Any
+
+from engine.remote.addresses import Address
+
+SECONDS_TO_ANSWER = 2.0
+MAX_BYTES = 4 << 20
+
+
+class HttpError(ValueError):
+    """No usable answer. The message is one plain sentence; `status` is the server's, when it answered at all."""
+
+    def __init__(self, sentence: str, status: int | None = None) -> None:
+        super().__init__(sentence)
+        self.status = status
+
+
+def get(base: Address, path: str, *, seconds: float = SECONDS_TO_ANSWER) -> str:
+    """The body of `base + path` as text. Raises HttpError."""
+    return _request("GET", base, path, None, {}, seconds)
+
+
+def get_json(base: Address, path: str, *, seconds: float = SECONDS_TO_ANSWER) -> Any:
+    return _parsed(base, get(base, path, seconds=seconds))
+
+
+def post_json(base: Address, path: str, body: Any, *, seconds: float, api_key: str = "") -> Any:
+    """The JSON that the server answers. Raises HttpError."""
+    headers = {"Content-Type": "application/json"} | ({"Authorization": f"Bearer {api_key}"} if api_key else {})
+    return _parsed(base, _request("POST", base, path, json.dumps(body).encode(), headers, seconds))
+
+
+def _request(method: str, base: Address, path: str, body: bytes | None, headers: dict[str, str], seconds: float) -> str:
+    kind = http.client.HTTPSConnection if base.scheme == "https" else http.client.HTTPConnection
+    connection = kind(base.host, base.port, timeout=seconds)
+    try:
+        connection.request(method, base.path + path, body, headers)
+        answer = connection.getresponse()
+        text = answer.read(MAX_BYTES + 1)
+    except ConnectionRefusedError:
+        raise HttpError(f"Nothing listens at {base}.") from None
+    except TimeoutError:
+        raise HttpError(f"{base} did not answer within {seconds:g} seconds.") from None
+    except (OSError, http.client.HTTPException, ValueError) as error:
+        raise HttpError(f"{base} cannot be reached: {error}") from None
+    finally:
+        connection.close()
+    if answer.status != 200:
+        raise HttpError(_complaint(base, path, answer.status, text), answer.status)
+    if len(text) > MAX_BYTES:
+        raise HttpError(f"{base}{path} answered with more than {MAX_BYTES >> 20} MB.")
+    return text.decode("utf-8", "replace")
+
+
+def _complaint(base: Address, path: str, status: int, text: bytes) -> str:
+    """The server's own sentence, when it is in the standard shape."""
+    try:
+        said = json.loads(text)["error"]["message"]
+    except (ValueError, KeyError, TypeError, RecursionError):
+        said = None
+    detail = f": {said[:300]}" if isinstance(said, str) else "."
+    return f"{base}{path} answered with status {status}{detail}"
+
+
+def _parsed(base: Address, text: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        raise HttpError(f"{base} answered with something that is not JSON.") from None

@@ -1,0 +1,111 @@
+"""Send a prompt through a server's own API, and find the blocks it caused.
+
+With the token ids that a server returns on request (`return_token_ids`), the blocks are those that hold exactly these
+tokens. Without them, all that can be said is what was stored while the request ran, by whomever.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+from engine.cache_events import BlockHash, BlockStored
+from engine.remote.forest import chain_of
+from engine.remote.http import HttpError, post_json
+from engine.remote.server import RemoteServer
+
+SECONDS_TO_ANSWER = 120.0
+SECONDS_FOR_EVENTS = 1.0
+"""Events of the last step may come after the answer."""
+LONGEST_PROMPT, MOST_TOKENS = 20_000, 512
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A prompt that was answered between `first_step` and `last_step` of the server's history.
+
+    token_ids: prompt and answer, or None when the server does not tell. stored: blocks it caused; found: blocks that
+    were there before and hold its tokens. is_exact: whether by their tokens, else only by their time.
+    """
+
+    prompt: str
+    text: str
+    num_prompt_tokens: int | None
+    token_ids: tuple[int, ...] | None
+    first_step: int
+    last_step: int
+    stored: frozenset[BlockHash]
+    found: frozenset[BlockHash]
+
+    @property
+    def is_exact(self) -> bool:
+        return self.token_ids is not None
+
+
+def ask(server: RemoteServer, prompt: str, max_tokens: int, api_key: str = "") -> Asked:
+    """One completion at temperature 0. Raises HttpError with one plain sentence."""
+    address = server.addresses.api
+    if address is None:
+        raise HttpError("There is no HTTP address to send a prompt to.")
+    model = server.facts.model
+    if model is None:
+        raise HttpError(f"{address}/v1/models names no model, so no prompt can be sent.")
+    body = {
+        "model": model,
+        "prompt": prompt[:LONGEST_PROMPT],
+        "max_tokens": min(max_tokens, MOST_TOKENS),
+        "temperature": 0,
+        "return_token_ids": True,
+    }
+    before = server.last_step
+    answer = post_json(address, "/v1/completions", body, seconds=SECONDS_TO_ANSWER, api_key=api_key)
+    _wait_for_quiet(server)
+    try:
+        choice = answer["choices"][0]
+        text = str(choice["text"])
+    except (KeyError, IndexError, TypeError):
+        raise HttpError(f"{address} answered without a text.") from None
+    ids = _token_ids(choice)
+    after = server.last_step
+    stored, found = _blocks(server, ids, before, after)
+    return Asked(prompt, text, _num_prompt_tokens(answer), ids, before, after, stored, found)
+
+
+def _blocks(
+    server: RemoteServer, ids: tuple[int, ...] | None, before: int, after: int
+) -> tuple[frozenset[BlockHash], frozenset[BlockHash]]:
+    """Hashes of the blocks that were stored for the prompt, and of those that were there before."""
+    new = {
+        event.block_hash
+        for step in range(max(before, server.first_step) + 1, after + 1)
+        for event in server.events_of(step)
+        if isinstance(event, BlockStored)
+    }
+    if ids is None:
+        return frozenset(new), frozenset()
+    views = server.at(after).findable.ranks.values()
+    mine = {block.block_hash for view in views for block in chain_of(view, ids)}
+    return frozenset(mine & new), frozenset(mine - new)
+
+
+def _wait_for_quiet(server: RemoteServer) -> None:
+    """Until no message has come for a moment."""
+    deadline = time.monotonic() + SECONDS_FOR_EVENTS
+    seen = -1
+    while seen != server.last_step and time.monotonic() < deadline:
+        seen = server.last_step
+        time.sleep(SECONDS_FOR_EVENTS / 4)
+
+
+def _token_ids(choice: dict[str, object]) -> tuple[int, ...] | None:
+    prompt, answer = choice.get("prompt_token_ids"), choice.get("token_ids")
+    if not isinstance(prompt, list) or not isinstance(answer, list):
+        return None
+    ids = (*prompt, *answer)
+    return ids if all(type(i) is int for i in ids) else None
+
+
+def _num_prompt_tokens(answer: dict[str, object]) -> int | None:
+    usage = answer.get("usage")
+    count = usage.get("prompt_tokens") if isinstance(usage, dict) else None
+    return count if isinstance(count, int) else None

@@ -1,0 +1,51 @@
+"""Ask a server's replay socket for messages it has already sent.
+
+The request is two frames, an empty one and the first number wanted (8 bytes, big endian). The server answers with
+one message for each it still keeps, `[number, payload]` or `["", number, payload]`, and a last one whose payload is
+empty. Amounts and time are bounded: the answers come from another machine.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import zmq
+
+from engine.remote.addresses import Address
+from engine.remote.kv_events import MAX_PAYLOAD
+
+SECONDS_FOR_AN_ANSWER = 1.5
+SECONDS_FOR_ALL = 10.0
+MAX_ANSWERS = 100_000
+
+Answer = tuple[int, bytes]
+"""Number and payload of one message."""
+
+
+def replayed(context: zmq.Context[Any], endpoint: Address, first: int) -> Iterator[Answer]:
+    """Messages from number `first` on, in order, as far as the server keeps them. Ends early when it falls silent."""
+    socket = context.socket(zmq.DEALER)
+    socket.setsockopt(zmq.LINGER, 0)
+    socket.setsockopt(zmq.MAXMSGSIZE, MAX_PAYLOAD)
+    try:
+        socket.connect(str(endpoint))
+        socket.send_multipart([b"", first.to_bytes(8, "big")])
+        deadline = time.monotonic() + SECONDS_FOR_ALL
+        for _ in range(MAX_ANSWERS):
+            if time.monotonic() > deadline or not socket.poll(int(SECONDS_FOR_AN_ANSWER * 1000)):
+                return
+            answer = read_answer(socket.recv_multipart())
+            if answer is None:
+                return
+            yield answer
+    finally:
+        socket.close()
+
+
+def read_answer(frames: list[bytes]) -> Answer | None:
+    """Number and payload; None for the end mark and for anything else that is no answer."""
+    if len(frames) not in (2, 3) or len(frames[-2]) != 8 or not frames[-1]:
+        return None
+    return int.from_bytes(frames[-2], "big"), frames[-1]

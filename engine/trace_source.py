@@ -1,0 +1,83 @@
+"""Where a trace comes from: our engine, a file, somebody else's server. Pages ask this and don't know which.
+
+What a source does not know is None or empty, and pages show it as unknown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from engine.event_base import Event
+from engine.remote.flow import Second, flow_of
+from engine.state import CacheState
+from engine.trace import Trace
+
+
+@dataclass(frozen=True, slots=True)
+class SourceFacts:
+    """What a source says of itself.
+
+    name: for the heading. is_live: more may come. is_recorded: what is shown happened earlier.
+    model: whose tokens these are, or None. num_blocks: size of the server's pool, or None when it does not say.
+    """
+
+    name: str
+    is_live: bool = False
+    is_recorded: bool = False
+    model: str | None = None
+    num_blocks: int | None = None
+
+
+class TraceSource(Protocol):
+    """A trace as far as it was seen."""
+
+    @property
+    def facts(self) -> SourceFacts: ...
+
+    @property
+    def first_step(self) -> int:
+        """The earliest moment that can still be shown."""
+        ...
+
+    @property
+    def last_step(self) -> int: ...
+
+    def at(self, step: int) -> CacheState:
+        """The state after `step`, a copy of your own. Raises IndexError outside first_step..last_step."""
+        ...
+
+    def events_of(self, step: int) -> Sequence[Event]: ...
+
+    def flow(self) -> Sequence[Second]: ...
+
+    def trace(self) -> Trace:
+        """Everything that can still be shown, as a trace that can be saved."""
+        ...
+
+
+class WholeTrace:
+    """A source that is one trace: a file that was opened, or our own engine's log."""
+
+    first_step = 0
+
+    def __init__(self, trace: Trace, facts: SourceFacts) -> None:
+        self.facts = facts
+        self._trace = trace
+
+    @property
+    def last_step(self) -> int:
+        return self._trace.num_steps
+
+    def at(self, step: int) -> CacheState:
+        return self._trace.at(step)
+
+    def events_of(self, step: int) -> Sequence[Event]:
+        return self._trace.events_of(step)
+
+    def flow(self) -> Sequence[Second]:
+        return flow_of(self._trace)
+
+    def trace(self) -> Trace:
+        return self._trace

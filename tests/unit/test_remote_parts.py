@@ -1,0 +1,172 @@
+"""Forest, metrics, addresses and the command line of the connector."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from engine.cache_events import BlockStored
+from engine.cache_view import CacheView, RankView
+from engine.remote.__main__ import line_of, main
+from engine.remote.addresses import AddressError, events_address, http_address
+from engine.remote.forest import chain_of, forest_of
+from engine.remote.metrics import names_of, read_metrics
+
+RECORDING = Path(__file__).resolve().parents[2] / "assets/traces/vllm-0.32-recorded.msgpack"
+
+
+def view_of(*blocks: tuple[int, int | None, tuple[int, ...]]) -> RankView:
+    view = CacheView()
+    for block_hash, parent, token_ids in blocks:
+        view.store(BlockStored(1, None, block_hash, parent, token_ids, 2, None, None))
+    return view.of(0)
+
+
+BRANCHING = ((1, None, (5, 6)), (2, 1, (7, 8)), (3, 2, (1, 1)), (4, 2, (2, 2)), (5, 4, (3, 3)), (9, None, (5, 7)))
+
+
+class TestForest:
+    def test_runs_end_where_texts_differ(self):
+        forest = forest_of(view_of(*BRANCHING))
+        assert [([b.block_hash for b in r.blocks], r.depth, r.first_position) for r in forest.runs] == [
+            ([1, 2], 0, 0), ([4, 5], 1, 4), ([3], 1, 4), ([9], 0, 0),
+        ]  # fmt: skip
+        assert [(r.num_continuations, r.num_blocks_below) for r in forest.runs] == [(2, 3), (1, 0), (1, 0), (1, 0)]
+        assert [r.token_ids for r in forest.shared] == [(5, 6, 7, 8)]
+        assert (forest.num_roots, forest.num_orphans, forest.num_in_rings) == (2, 0, 0)
+
+    def test_a_parent_that_is_not_stored_is_told(self):
+        forest = forest_of(view_of((2, 1, (7, 8)), (3, 2, (1, 1))))
+        assert [run.has_unknown_start for run in forest.runs] == [True]
+        assert (forest.num_roots, forest.num_orphans) == (0, 1)
+
+    def test_rings_of_parents_end(self):
+        forest = forest_of(view_of((1, 2, (1, 1)), (2, 1, (2, 2)), (3, 3, (3, 3)), (4, None, (4, 4))))
+        assert [r.blocks[0].block_hash for r in forest.runs] == [4]
+        assert forest.num_in_rings == 3
+
+    def test_a_long_chain_and_a_wide_cache_are_walked(self):
+        long = forest_of(view_of(*((n, n - 1 if n else None, (n, n)) for n in range(5_000))))
+        assert [len(run.blocks) for run in long.runs] == [5_000]
+        wide = forest_of(view_of(*((n, None, (n, n)) for n in range(1_000))), max_runs=10)
+        assert (len(wide.runs), wide.num_runs_hidden) == (10, 990)
+
+    def test_a_text_is_followed_as_far_as_it_is_stored(self):
+        view = view_of(*BRANCHING)
+        assert [b.block_hash for b in chain_of(view, (5, 6, 7, 8, 2, 2, 9, 9))] == [1, 2, 4]
+        assert [b.block_hash for b in chain_of(view, (5, 6, 7))] == [1]
+        assert chain_of(view, (6, 5)) == ()
+
+
+VLLM = """# HELP vllm:num_requests_running Number of requests
+vllm:num_requests_running{engine="0",model_name="m"} 2.0
+vllm:num_requests_running{engine="1",model_name="m"} 1.0
+vllm:num_requests_waiting{engine="0"} 4.0
+vllm:kv_cache_usage_perc{engine="0"} 0.5
+vllm:kv_cache_usage_perc{engine="1"} 0.25
+vllm:prefix_cache_queries_total{engine="0"} 1000.0
+vllm:prefix_cache_hits_total{engine="0"} 6e2
+vllm:num_preemptions_total{engine="0"} 3.0
+vllm:prompt_tokens_total 10
+vllm:generation_tokens_total 20
+vllm:cache_config_info{block_size="32",num_gpu_blocks="24",note="a \\"quoted\\" {x}"} 1.0
+"""
+SGLANG = """sglang:num_running_reqs{model_name="m"} 7.0
+sglang:num_queue_reqs{model_name="m"} 1.0
+sglang:token_usage{model_name="m"} 0.28
+sglang:cache_hit_rate{model_name="m"} 0.75
+sglang:cached_tokens_total{model_name="m"} 30
+sglang:prompt_tokens_total{model_name="m"} 40
+sglang:generation_tokens_total{model_name="m"} 5
+"""
+
+
+class TestMetrics:
+    def test_vllm(self):
+        sample = read_metrics(VLLM, 12.0)
+        assert (sample.server, sample.time, sample.num_running, sample.num_waiting) == ("vLLM", 12.0, 3, 4)
+        assert (sample.kv_usage, sample.prefix_queries, sample.prefix_hits) == (0.375, 1000, 600)
+        assert (sample.num_preemptions, sample.prompt_tokens, sample.generation_tokens) == (3, 10, 20)
+        assert (sample.num_blocks, sample.block_size, sample.hit_rate) == (24, 32, None)
+
+    def test_sglang_under_the_same_names(self):
+        sample = read_metrics(SGLANG, 0.0)
+        assert (sample.server, sample.num_running, sample.num_waiting, sample.kv_usage) == ("SGLang", 7, 1, 0.28)
+        assert (sample.prefix_queries, sample.prefix_hits, sample.hit_rate) == (40, 30, 0.75)
+        assert (sample.num_preemptions, sample.num_blocks) == (None, None)
+
+    def test_older_names_of_vllm(self):
+        assert read_metrics("vllm:gpu_cache_usage_perc 0.125\n", 0.0).kv_usage == 0.125
+
+    @pytest.mark.parametrize("text", ["", "<html>", "vllm:num_requests_running NaN", "vllm:kv{", "\x00"])
+    def test_what_is_not_told_is_unknown(self, text):
+        assert [n for n in names_of(read_metrics(text, 0.0)) if n not in ("time", "server")] == []
+
+
+class TestAddresses:
+    @pytest.mark.parametrize(
+        ("text", "shown"),
+        [
+            ("tcp://127.0.0.1:5557", "tcp://127.0.0.1:5557"),
+            (" tcp://gpu-box:5557/ ", "tcp://gpu-box:5557"),
+            ("tcp://[::1]:5557", "tcp://[::1]:5557"),
+        ],
+    )
+    def test_events(self, text, shown):
+        assert str(events_address(text)) == shown
+
+    def test_http(self):
+        assert str(http_address("http://gpu-box:8000/v1/")) == "http://gpu-box:8000"
+        assert str(http_address("https://gpu-box/api")) == "https://gpu-box:443/api"
+
+    @pytest.mark.parametrize(
+        "text",
+        [
+            "", "127.0.0.1:5557", "file:///etc/passwd", "ipc:///tmp/x", "inproc://x", "http://127.0.0.1:5557",
+            "tcp://*:5557", "tcp://127.0.0.1", "tcp://127.0.0.1:99999", "tcp://a:1/path", "tcp://u:p@a:1",
+            "tcp://a:1?x=1", "tcp://169.254.169.254:80", "tcp://[fe80::1]:80", "tcp://a b:1", "x" * 300, "tcp://[:1",
+        ],
+    )  # fmt: skip
+    def test_anything_else_is_refused_for_events(self, text):
+        with pytest.raises(AddressError) as error:
+            events_address(text)
+        assert str(error.value).endswith((".", "5557")) and len(str(error.value)) < 200
+
+    @pytest.mark.parametrize("text", ["tcp://a:1", "ftp://a:1", "http://", "http://u@a:1", "http://169.254.169.254/"])
+    def test_anything_else_is_refused_for_http(self, text):
+        with pytest.raises(AddressError):
+            http_address(text)
+
+    @pytest.mark.parametrize(
+        ("host", "is_here"), [("127.0.0.1", True), ("localhost", True), ("[::1]", True), ("10.0.0.1", False)]
+    )
+    def test_this_machine(self, host, is_here):
+        assert events_address(f"tcp://{host}:1").is_this_machine is is_here
+
+
+class TestCommandLine:
+    def test_print_writes_one_line_an_event(self, capsys):
+        assert main(["print", str(RECORDING)]) == 0
+        lines = capsys.readouterr().out.splitlines()
+        assert len(lines) == 37 + 16 + 24
+        assert lines[0].startswith("     1  BlockStored       2940638727080269546  behind None  tokens 2683 359 253 ")
+
+    def test_a_line_stays_a_line(self):
+        event = BlockStored(1, None, "\x1b[2J\n", None, (1,), 1, None, None)
+        assert line_of(event).isprintable()
+
+    @pytest.mark.parametrize(
+        ("arguments", "sentence"),
+        [
+            (["print", "nowhere.msgpack"], "No such file"),
+            (["print", __file__], "This is no recording: message 0"),
+            (["record", "http://127.0.0.1:1", "x"], "does not begin with tcp://"),
+            (["replay", str(RECORDING), "--endpoint", "tcp://256.0.0.1:1"], "Events cannot be published at"),
+        ],
+    )
+    def test_what_goes_wrong_is_one_sentence(self, capsys, tmp_path, monkeypatch, arguments, sentence):
+        monkeypatch.chdir(tmp_path)
+        assert main(arguments) == 1
+        error = capsys.readouterr().err
+        assert sentence in error and "Traceback" not in error

@@ -1,0 +1,122 @@
+"""A real vLLM's stream: what is shown after each message is what its plain JSON stores less what it removes."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from engine.remote.forest import forest_of
+from engine.remote.recording import RecordingError, history_of, open_recording, read_frames
+from engine.trace import Trace, TraceError
+from engine.trace_source import SourceFacts
+
+ROOT = Path(__file__).resolve().parents[2]
+RECORDING = (ROOT / "assets/traces/vllm-0.32-recorded.msgpack").read_bytes()
+PLAIN = [json.loads(line) for line in (ROOT / "tests/data/vllm-0.32-kv-events.jsonl").read_text("utf-8").splitlines()]
+NUM_BLOCKS = 37
+"""Blocks stored by the 35 `BlockStored` events: some name several."""
+
+
+def plain_folds() -> list[Counter[int]]:
+    """Copies of each hash after 0, 1, 2 ... messages, from the JSON alone."""
+    copies: Counter[int] = Counter()
+    folds = [copies.copy()]
+    for message in PLAIN:
+        for event in message["events"]:
+            change = 1 if event["type"] == "BlockStored" else -1
+            copies.update(dict.fromkeys(event["block_hashes"], change))
+        folds.append(+copies)
+    return folds
+
+
+def shown(source, step: int) -> dict[int, int]:
+    [view] = source.at(step).findable.ranks.values() or [None]
+    return {block_hash: block.num_copies for block_hash, block in view.blocks.items()} if view else {}
+
+
+def test_the_recording_holds_what_its_description_says():
+    kinds = Counter(event["type"] for message in PLAIN for event in message["events"])
+    assert (len(PLAIN), kinds) == (24, {"BlockStored": 35, "BlockRemoved": 16})
+
+
+@pytest.mark.parametrize("step", range(1, 25))
+def test_after_each_message_the_blocks_are_stored_less_removed(step):
+    assert shown(history_of(RECORDING), step) == plain_folds()[step]
+
+
+def test_nothing_is_left_out_and_nothing_is_missing():
+    history = history_of(RECORDING)
+    assert (history.last_step, history.num_skipped) == (24, 0)
+    view = history.at(24).findable.ranks[0]
+    assert (view.num_stored, view.num_removed, view.num_unknown_removed) == (NUM_BLOCKS, 16, 0)
+    assert (view.num_copies, history.at(24).findable.partial_since) == (NUM_BLOCKS - 16, None)
+
+
+def test_tokens_and_parents_are_those_of_the_json():
+    said = {}
+    for message in PLAIN:
+        for event in message["events"]:
+            parent = event.get("parent_block_hash")
+            for index, block_hash in enumerate(event["block_hashes"] if event["type"] == "BlockStored" else []):
+                said[block_hash] = (parent, tuple(event["token_ids"][index * 32 : (index + 1) * 32]))
+                parent = block_hash
+    view = history_of(RECORDING).at(24).findable.ranks[0]
+    assert {h: (b.parent_block_hash, b.token_ids) for h, b in view.blocks.items()} == {
+        h: said[h] for h in plain_folds()[24]
+    }
+
+
+def test_every_block_is_in_the_forest_once():
+    view = history_of(RECORDING).at(24).findable.ranks[0]
+    forest = forest_of(view)
+    in_runs = [block.block_hash for run in forest.runs for block in run.blocks]
+    assert sorted(in_runs) == sorted(view.blocks)
+    assert forest.num_in_rings == forest.num_runs_hidden == 0
+
+
+def test_the_trace_it_becomes_opens_again_and_shows_the_same():
+    source = open_recording(RECORDING, SourceFacts("recorded"))
+    again = Trace.from_json(source.trace().to_json())
+    assert again.num_steps == 24
+    for step in range(1, 25):
+        assert again.at(step).findable == source.at(step).findable
+        assert shown(again, step) == plain_folds()[step]
+    assert open_recording(again.to_json().encode(), SourceFacts("exported")).at(24) == again.at(24)
+
+
+def test_unknown_places_and_owners_stay_unknown():
+    document = json.loads(open_recording(RECORDING, SourceFacts("recorded")).trace().to_json())
+    stored = [event for event in document["events"] if event["type"] == "BlockStored"]
+    assert len(stored) == NUM_BLOCKS
+    assert {(e["block_id"], e["seq_id"], e["logical_index"]) for e in stored} == {(None, None, None)}
+
+
+def test_the_flow_counts_every_event_once():
+    seconds = history_of(RECORDING).flow()
+    assert (sum(s.num_stored for s in seconds), sum(s.num_removed for s in seconds)) == (NUM_BLOCKS, 16)
+    assert seconds[-1].num_copies == NUM_BLOCKS - 16
+    assert open_recording(RECORDING, SourceFacts("recorded")).flow() == seconds
+
+
+@pytest.mark.parametrize(
+    ("data", "sentence"),
+    [
+        (RECORDING[:-5], "This is no recording: message 23, at byte"),
+        (b"\x93\xc4\x01a", "This is no recording: message 0, at byte 0, cannot be read."),
+        (b"\x93\xc4\x01a\xc4\x01b\xc4\x01c", "This is no recording: message 0 has no number of 8 bytes."),
+        (b"\x93\xc6\xff\xff\xff\xff", "This is no recording: message 0, at byte 0, cannot be read."),
+        (b"PK\x03\x04", "This is no recording: message 0, at byte 0, cannot be read."),
+    ],
+)
+def test_a_damaged_file_is_refused_in_words(data, sentence):
+    with pytest.raises(RecordingError) as error:
+        list(read_frames(data))
+    assert str(error.value).startswith(sentence)
+
+
+def test_json_that_is_no_trace_is_refused_in_words():
+    with pytest.raises(TraceError, match=r"^This is not a trace file"):
+        open_recording(b'{"a": 1}', SourceFacts("x"))

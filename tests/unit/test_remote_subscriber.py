@@ -1,0 +1,135 @@
+"""The subscriber against a real publisher on this machine: live, late, with gaps, over a restart."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from engine.cache_events import MessagesMissed, ServerRestarted
+from engine.remote.addresses import events_address
+from engine.remote.history import History
+from engine.remote.publisher import Publisher, PublishError
+from engine.remote.subscriber import Subscriber
+from tests.helpers.kv_stream import one_block, wait_until
+
+ANY_PORT = "tcp://127.0.0.1:0"
+
+
+@pytest.fixture
+def keep() -> Iterator[Callable]:
+    """Close publishers and subscribers when the test ends."""
+    kept: list = []
+
+    def remember(part):
+        kept.append(part)
+        return part
+
+    yield remember
+    for part in reversed(kept):
+        (part.close if isinstance(part, Publisher) else part.stop)()
+
+
+def listening(publisher: Publisher, keep: Callable, *, replay: bool = True) -> tuple[History, Subscriber]:
+    history = History()
+    address = events_address(publisher.replay_endpoint) if replay and publisher.replay_endpoint else None
+    subscriber = keep(Subscriber(history, events_address(publisher.endpoint), address))
+    subscriber.start()
+    wait_until(lambda: subscriber.num_connected == 1, "a connection")
+    return history, subscriber
+
+
+def hashes(history: History) -> list:
+    return list(history.at(history.last_step).findable.of(0).blocks)
+
+
+def kinds(history: History, kind: type) -> list:
+    return [e for step in range(1, history.last_step + 1) for e in history.events_of(step) if isinstance(e, kind)]
+
+
+def publish_until_heard(publisher: Publisher, history: History) -> None:
+    """A subscription needs a moment to reach the publisher: send until the first message is through."""
+
+    def heard() -> bool:
+        publisher.publish(one_block(publisher._next))
+        return history.last_step > 0
+
+    wait_until(heard, "the first message")
+
+
+def test_what_was_sent_before_is_asked_for_and_what_comes_is_added(keep):
+    publisher = keep(Publisher(ANY_PORT, ANY_PORT))
+    for number in range(5):
+        publisher.publish(one_block(number))
+    history, _ = listening(publisher, keep)
+    wait_until(lambda: hashes(history) == list(range(5)), "catching up")
+    publish_until_heard(publisher, history)
+    publisher.publish(one_block(100))
+    wait_until(lambda: 100 in hashes(history), "the live message")
+    assert not kinds(history, MessagesMissed)
+
+
+def test_without_a_replay_socket_the_view_is_partial(keep):
+    publisher = keep(Publisher(ANY_PORT))
+    publisher.publish(one_block(0))
+    history, _ = listening(publisher, keep)
+    publish_until_heard(publisher, history)
+    missed = kinds(history, MessagesMissed)
+    assert (missed[0].step, missed[0].first) == (1, 0)
+    assert history.at(history.last_step).findable.partial_since == 1
+
+
+def test_a_server_that_comes_back_is_found_again_and_starts_over(keep):
+    publisher = Publisher(ANY_PORT, ANY_PORT)
+    endpoint, replay = publisher.endpoint, publisher.replay_endpoint
+    for number in range(3):
+        publisher.publish(one_block(number))
+    history, subscriber = listening(publisher, keep)
+    wait_until(lambda: hashes(history) == [0, 1, 2], "catching up")
+    publisher.close()
+    wait_until(lambda: subscriber.num_connected == 0, "losing the connection")
+    second = keep(Publisher(endpoint, replay))
+    second.publish(one_block(50))
+    wait_until(lambda: hashes(history) == [50], "starting over")
+    assert len(kinds(history, ServerRestarted)) == 1
+    assert history.at(history.last_step).findable.partial_since is None
+
+
+def test_a_server_that_is_not_there_yet_is_waited_for(keep):
+    first = Publisher(ANY_PORT, ANY_PORT)
+    endpoint, replay = first.endpoint, first.replay_endpoint
+    first.close()
+    history = History()
+    subscriber = keep(Subscriber(history, events_address(endpoint), events_address(replay)))
+    subscriber.start()
+    assert subscriber.num_connected == 0
+    publisher = keep(Publisher(endpoint, replay))
+    publisher.publish(one_block(7))
+    wait_until(lambda: hashes(history) == [7], "connecting")
+
+
+def test_frames_of_another_shape_are_passed_over(keep):
+    publisher = keep(Publisher(ANY_PORT, ANY_PORT))
+    history, subscriber = listening(publisher, keep)
+    publish_until_heard(publisher, history)
+    for frames in ([b"one"], [b"a", b"short", b"b"], [b"a", bytes(8), b"b", b"c"], [b"t", b"\xff" * 8, b""]):
+        publisher._events.send_multipart(frames)
+    publisher.publish(b"\xc1 no msgpack")
+    publisher.publish(one_block(1000))
+    wait_until(lambda: 1000 in hashes(history), "the message after them")
+    assert history.num_skipped == 1
+    assert subscriber.num_connected == 1
+
+
+def test_stopping_ends_the_thread_and_an_unused_one_stops_too(keep):
+    publisher = keep(Publisher(ANY_PORT, ANY_PORT))
+    _history, subscriber = listening(publisher, keep)
+    subscriber.stop()
+    assert not subscriber._thread.is_alive()
+    Subscriber(History(), events_address(publisher.endpoint)).stop()
+
+
+def test_an_address_that_is_taken_is_told_in_words(keep):
+    publisher = keep(Publisher(ANY_PORT))
+    with pytest.raises(PublishError, match=r"^Events cannot be published at tcp://127\.0\.0\.1:\d+: Address"):
+        Publisher(publisher.endpoint)
