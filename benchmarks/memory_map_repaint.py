@@ -66,9 +66,12 @@ def _report(page: Page, num_blocks: int) -> None:
     }
     for name, order in orders.items():
         times = page.locator(".st-key-map .mm").evaluate(SCRUB, order)
-        p95 = statistics.quantiles(times, n=20)[-1]
-        middle = statistics.median(times)
-        print(f"{num_blocks:5} blocks, {last + 1:5} frames, {name:9} p50 {middle:6.1f} ms, p95 {p95:6.1f} ms")
+        print(f"{num_blocks:5} blocks, {last + 1:5} frames, {name:9} {figures_of(times)}")
+
+
+def figures_of(times: list[float]) -> str:
+    """Median and 95th percentile of milliseconds."""
+    return f"p50 {statistics.median(times):6.1f} ms, p95 {statistics.quantiles(times, n=20)[-1]:6.1f} ms"
 
 
 if __name__ == "__main__":

@@ -12,6 +12,7 @@ import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, Playwright, sync_playwright
 
 from tests.helpers.app_server import ROOT, AppServer, running_app
+from tests.helpers.map_page import MAPS_APP
 from tests.helpers.page_watch import PageWatch
 
 ARTIFACTS = Path(__file__).parent / "artifacts"
@@ -67,6 +68,14 @@ def app_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AppServer]:
     """The app on the tiny model, for what does not depend on the words."""
     log_file = tmp_path_factory.mktemp("app_server") / "server.log"
     with running_app(ROOT / "app.py", log_file, {"PAGED_KV_MODEL": "tiny-random"}) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def maps(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AppServer]:
+    """A page with nothing but memory maps."""
+    log_file = tmp_path_factory.mktemp("maps") / "server.log"
+    with running_app(MAPS_APP, log_file, {"PYTHONPATH": str(ROOT)}) as server:
         yield server
 
 

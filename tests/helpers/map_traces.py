@@ -8,6 +8,7 @@ from engine.config import EngineConfig
 from engine.contiguous_scenes import one_reservation, paper_figure_3, scattered_gaps
 from engine.engine import Engine
 from engine.sampling_params import SamplingParams
+from engine.scenes.figure_9 import figure_9
 from engine.scripted import scripted_engine
 from engine.trace import Trace
 
@@ -68,6 +69,21 @@ def hostile() -> Trace:
     return _finished(engine)
 
 
+BLANK_WORDS = ("  ", "a", "\n\n\n", "\t", "b")
+
+
+def blanks() -> Trace:
+    """Tokens of nothing but blanks, tabs and line ends."""
+    engine = scripted_engine(EngineConfig(block_size=4, num_blocks=4), {"A": BLANK_WORDS})
+    engine.add_request("Blanks", SamplingParams(max_tokens=len(BLANK_WORDS)))
+    return _finished(engine)
+
+
+def beams() -> Trace:
+    """The paper's Fig. 9: four beams that share their first blocks."""
+    return figure_9().trace
+
+
 def gaps() -> Trace:
     """Contiguous memory: gaps of 8, 6 and 10, and a request of 20 refused."""
     return scattered_gaps()[0]
@@ -111,6 +127,8 @@ SCENES: dict[str, Callable[[], Trace]] = {
     "two_answers": two_answers,
     "busy": busy,
     "hostile": hostile,
+    "blanks": blanks,
+    "beams": beams,
     "gaps": gaps,
     "reservation": reservation,
     "paper_figure_3": paper_figure_3,

@@ -137,7 +137,7 @@ class BlockGrid {
     putText(card.letter, size < 7 ? "" : text);
   }
 
-  paintHeader(card, status) {
+  paintHeader(card, status, lead) {
     const { owners } = card.block;
     const { pad, header, detail } = this.plan;
     const unit = this.map.picture.unit;
@@ -148,10 +148,9 @@ class BlockGrid {
     const next = this.map.picture.ruler.width(`${status}, next`) < room ? `${status}, next` : "next";
     putText(card.ref, card.next && text ? next : state);
     const side = (text ? 16 : 13) * unit;
-    const shown = owners.length > MAX_CHIPS ? owners.slice(0, MAX_CHIPS - 1) : owners;
-    const labels = shown.map(([seq]) => ({ text: this.map.letter(seq), colour: this.map.colour(seq) }));
-    if (shown.length < owners.length) labels.push({ text: `+${owners.length - shown.length}`, colour: null });
-    let right = card.box.w - pad - (state ? this.map.picture.ruler.width(state) + 8 * unit : 0);
+    const taken = state ? this.map.picture.ruler.width(state) + 8 * unit : 0;
+    const labels = this.chipLabels(owners, lead, room - taken, side + 2 * unit);
+    let right = card.box.w - pad - taken;
     card.chips.use(labels.length).forEach((chip, i) => {
       const label = labels[labels.length - 1 - i];
       if (!label) return;
@@ -161,6 +160,20 @@ class BlockGrid {
       right -= 2 * unit;
     });
     this.paintBars(card, owners);
+  }
+
+  // As many holders as there is room for beside the block's number, and how many more there are. The top edge shows
+  // them all.
+  chipLabels(owners, lead, room, side) {
+    const chip = ([seq]) => ({ text: this.map.letter(seq), colour: this.map.colour(seq) });
+    const width = (labels) => labels.reduce((sum, { text }) => sum + chipWidth(text, side), 0);
+    for (let count = Math.min(owners.length, MAX_CHIPS); count > 0; count--) {
+      const labels = owners.slice(0, count).map(chip);
+      if (count < owners.length) labels[count - 1] = { text: `+${owners.length - count + 1}`, colour: null };
+      if (count === 1 && owners.length > 1) labels[0] = chip(lead);
+      if (width(labels) <= room) return labels;
+    }
+    return [];
   }
 
   // ref_cnt of a used block, with a mark when its content can be found by others.
@@ -214,9 +227,13 @@ function makeChip(parent, side) {
   return { g, rect: svgEl("rect", { height: side, rx: 4 }, g), text: svgEl("text", { y: side / 2 + 0.5 }, g) };
 }
 
+function chipWidth(text, side) {
+  return Math.max(side, 6 + text.length * side * 0.55);
+}
+
 // Paint a letter chip and return its width.
 function paintChip(chip, { text, colour }, side) {
-  const width = Math.max(side, 6 + text.length * side * 0.55);
+  const width = chipWidth(text, side);
   put(chip.g, { style: colour ? `--o:${colour}` : null, class: `chip${colour ? "" : " more"}` });
   put(chip.rect, { width });
   put(chip.text, { x: width / 2, "font-size": side * 0.76 });

@@ -3,7 +3,7 @@
 const living = new Set();
 
 // Show every follower of `leader` the frame that stands beside the leader's.
-function lead(leader, moves) {
+function moveFollowers(leader, moves) {
   for (const map of living) map.follow(leader, moves);
 }
 

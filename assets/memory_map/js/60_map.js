@@ -170,7 +170,7 @@ class MemoryMap {
     this.root.classList.toggle("gentle", Boolean(moves));
     this.paint();
     this.picture.motion.play(moves ? this.frame.changes : []);
-    lead(this, { moves });
+    moveFollowers(this, { moves });
   }
 
   // Stand beside the leader's frame; other maps than the one followed say nothing to us.

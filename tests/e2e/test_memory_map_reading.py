@@ -1,0 +1,180 @@
+"""The memory map read: its text, its look for everyone, its motion, and what can be taken away from it."""
+
+from __future__ import annotations
+
+import json
+import re
+import struct
+import xml.etree.ElementTree as ET
+from pathlib import Path
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Browser, Locator, Page, expect
+
+from tests.helpers.app_server import ROOT, AppServer
+from tests.helpers.map_page import label, open_map, table_rows
+from tests.helpers.map_traces import HOSTILE_WORDS, SCENES, fox
+from views.frames import frames_payload
+from views.narration import step_text
+from views.text_safe import visible_piece
+
+APPS = ROOT / "tests" / "e2e" / "apps"
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+# ---- reading ------------------------------------------------------------------------------------------
+
+
+def test_the_live_region_says_the_frame_and_keeps_quiet_while_dragging(page: Page, maps: AppServer) -> None:
+    the_map = open_map(page, maps, "scene=fox&position=4")
+    said = the_map.get_by_role("status")
+    expect(said).to_have_text(step_text(fox(), 4))
+    expect(said).to_have_attribute("aria-live", "polite")
+    box = the_map.locator("input.range").bounding_box()
+    assert box is not None
+    page.mouse.move(box["x"] + 10, box["y"] + box["height"] / 2)
+    page.mouse.down()
+    expect(said).to_have_attribute("aria-live", "off")
+    page.mouse.up()
+    expect(said).to_have_attribute("aria-live", "polite")
+
+
+def test_hostile_words_are_shown_as_they_are(page: Page, maps: AppServer) -> None:
+    the_map = open_map(page, maps, "scene=hostile")
+    the_map.get_by_text("The same as text and tables").click()
+    slots = " ".join(row[4] for row in table_rows(the_map, "Physical blocks"))
+    for word in HOSTILE_WORDS[:-1]:
+        assert visible_piece(word) in slots
+    expect(page).to_have_title("maps")
+    assert the_map.locator("img, script, svg svg").count() == 0
+
+
+def test_tokens_of_blanks_can_be_seen_and_told_apart(page: Page, maps: AppServer) -> None:
+    """tokenizers' whitespace tokens: visible marks, with the token's id."""
+    the_map = open_map(page, maps, "scene=blanks&position=5")
+    assert the_map.locator(".tok").all_text_contents() == ["Blanks", "··", "a", "↵↵↵", "⇥", "b"]
+    state = SCENES["blanks"]().at(5)
+    for position, mark in ((1, "··"), (3, "↵↵↵"), (4, "⇥")):
+        the_map.locator(f".tok[data-pos='{position}']").hover()
+        token_id = state.sequences["A"].token_ids[position]
+        expect(the_map.locator(".readout")).to_contain_text(f"token {position} of A: “{mark}” (id {token_id})")
+
+
+@pytest.mark.parametrize("width", [375, 1024])
+def test_holders_never_cover_the_number_of_their_block(page: Page, maps: AppServer, width: int) -> None:
+    page.set_viewport_size({"width": width, "height": 768})
+    trace = SCENES["beams"]()
+    the_map = open_map(page, maps, f"scene=beams&position={trace.num_steps - 1}")
+    gaps = the_map.locator(".blk.shared").evaluate_all(
+        """blocks => blocks.map(blk => {
+            const chips = [...blk.querySelectorAll('.chip')].map(chip => chip.getBoundingClientRect());
+            const left = Math.min(...chips.filter(box => box.width).map(box => box.left));
+            return left - blk.querySelector('.name').getBoundingClientRect().right;
+        })"""
+    )
+    shared = [block for block in trace.at(trace.num_steps - 1).blocks if block.ref_cnt > 1]
+    assert len(gaps) == len(shared) > 0
+    assert min(gaps) >= 0
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("query", ["scene=busy&position=12&second=reservation", "scene=fox&position=7"])
+def test_axe_finds_nothing(browser: Browser, maps: AppServer, scheme: str, query: str) -> None:
+    context = browser.new_context(color_scheme=scheme, reduced_motion="reduce")  # type: ignore[arg-type]
+    page = context.new_page()
+    the_map = open_map(page, maps, query)
+    the_map.get_by_text("The same as text and tables").click()
+    result = Axe().run(page, context={"include": [[".st-key-map"], [".st-key-second"]]} if "second" in query else None)
+    violations = [v for v in result.response["violations"] if v["id"] not in PAGE_RULES]
+    assert violations == []
+    context.close()
+
+
+PAGE_RULES = {"landmark-one-main", "page-has-heading-one", "region", "landmark-banner-is-top-level"}
+"""Rules about the page around the map, which a page of maps alone does not keep."""
+
+
+@pytest.mark.parametrize("scene", ["fox", "busy", "gaps", "two_answers", "hostile"])
+def test_a_phone_shows_all_of_it(browser: Browser, maps: AppServer, scene: str) -> None:
+    """At 375 pixels no word of the picture leaves it, and the page does not scroll sideways."""
+    context = browser.new_context(viewport={"width": 375, "height": 812}, reduced_motion="reduce")
+    page = context.new_page()
+    the_map = open_map(page, maps, f"scene={scene}&position=3")
+    width = the_map.locator("svg.picture").evaluate("svg => svg.getBoundingClientRect().right")
+    rights = the_map.locator("svg.picture").evaluate(
+        "svg => [...svg.querySelectorAll('text')].filter(t => t.textContent && t.getClientRects().length)"
+        ".map(t => [t.getBoundingClientRect().right, t.textContent])"
+    )
+    assert [text for right, text in rights if right > width + 1] == []
+    assert page.evaluate("document.documentElement.scrollWidth") <= 375
+    context.close()
+
+
+# ---- motion -------------------------------------------------------------------------------------------
+
+GHOSTS = """root => {
+    root.querySelector('button[aria-label^="Step forward"]').click();
+    return [...root.querySelectorAll('.ghost')].map(g => g.getAnimations()[0].effect.getTiming().duration);
+}"""
+
+
+@pytest.mark.parametrize(("motion", "durations"), [("no-preference", [200]), ("reduce", [])])
+def test_a_change_moves_once_and_fast_or_not_at_all(
+    browser: Browser, maps: AppServer, motion: str, durations: list[int]
+) -> None:
+    context = browser.new_context(reduced_motion=motion)  # type: ignore[arg-type]
+    page = context.new_page()
+    the_map = open_map(page, maps, "scene=fox&position=6")
+    assert the_map.locator(".mm").evaluate(GHOSTS) == durations
+    expect(label(the_map)).to_have_text("Step 7")
+    expect(the_map.locator(".ghost")).to_have_count(0)
+    context.close()
+
+
+# ---- taking it away -----------------------------------------------------------------------------------
+
+
+def export(the_map: Locator, item: str) -> bytes:
+    the_map.get_by_text("Export", exact=True).click()
+    with the_map.page.expect_download() as download:
+        the_map.get_by_role("button", name=item).click()
+    return Path(download.value.path()).read_bytes()
+
+
+def test_the_svg_stands_alone(page: Page, maps: AppServer) -> None:
+    the_map = open_map(page, maps, "scene=busy&position=12")
+    text = export(the_map, "SVG picture").decode()
+    root = ET.fromstring(text)
+    words = [node.text for node in root.iter(f"{SVG}text")]
+    assert "block 13" in words and "helper" in words and "busy: Step 12" in words
+    assert "var(" not in text and "color-mix" not in text and "oklab" not in text and 'class="' not in text
+    ids = {node.get("id") for node in root.iter()}
+    assert set(re.findall(r"url\([^#]*#([\w-]+)", text)) <= ids
+
+
+def test_the_export_menu_closes_when_left(page: Page, maps: AppServer) -> None:
+    the_map = open_map(page, maps, "scene=fox&position=7")
+    item = the_map.get_by_role("button", name="PNG picture")
+    the_map.get_by_text("Export", exact=True).press("Enter")
+    expect(item).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(item).to_be_hidden()
+    the_map.get_by_text("Export", exact=True).press("Enter")
+    the_map.locator("input.range").focus()
+    expect(item).to_be_hidden()
+
+
+def test_the_png_is_twice_the_svgs_size(page: Page, maps: AppServer) -> None:
+    the_map = open_map(page, maps, "scene=fox&position=7")
+    root = ET.fromstring(export(the_map, "SVG picture"))
+    data = export(the_map, "PNG picture")
+    assert data[:8] == b"\x89PNG\r\n\x1a\n"
+    width, height = struct.unpack(">II", data[16:24])
+    assert (width, height) == (2 * int(float(root.get("width", 0))), 2 * int(float(root.get("height", 0))))
+
+
+def test_the_frames_leave_as_they_came(page: Page, maps: AppServer) -> None:
+    the_map = open_map(page, maps, "scene=two_answers")
+    exported = json.loads(export(the_map, "Frames as JSON"))
+    assert exported == frames_payload(SCENES["two_answers"](), title="two_answers")
