@@ -49,6 +49,7 @@ def load_parts(
             "backend": backend.name,
             "backend_reason": backend.reason,
             "num_layers": shape.num_layers,
+            "num_heads": shape.num_heads,
             "num_kv_heads": shape.num_kv_heads,
             "head_dim": shape.head_dim,
             "kv_dtype": str(loaded.model.dtype).removeprefix("torch."),

@@ -11,7 +11,7 @@ from views.live_link import arrival_of, draw_arrival
 from views.live_picture import draw_picture
 from views.live_session import live_session, waits_for_reset
 from views.live_settings import chosen_model, rules
-from views.live_tools import draw_tools
+from views.live_tools import draw_tools, take_selection
 from views.model_loading import wait_for_model
 from views.tab import this_tab
 from views.url_values import correct_address, draw_notes
@@ -35,9 +35,8 @@ what_runs.html(backend_banner(session.engine.trace.info))
 draw_arrival(arrival)
 with prompt_side:
     draw_buttons(tab, session, moment)
-with settings_side:
-    chosen = draw_request_choice(session, moment)
+chosen = draw_request_choice(session, moment)
 if waits_for_reset(session, model.weights.name):
     st.html(notice("The new engine settings apply after Reset, which drops the requests there are."))
-shown = draw_picture(session, chosen, moment.is_running)
-draw_tools(session, chosen, shown, moment.is_running)
+draw_picture(session, chosen, moment.is_running, take_selection)
+draw_tools(session, chosen, moment.is_running)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 
 import streamlit as st
@@ -21,21 +22,23 @@ NOTHING_YET = "Add a request, then press Step: the model reads the prompt and it
 _MAP = "memory_map"
 
 
-def draw_picture(session: EngineSession, request_id: str | None, was_running: bool) -> MapSelection:
+def draw_picture(
+    session: EngineSession, request_id: str | None, was_running: bool, on_select: Callable[[MapSelection], None]
+) -> None:
     """Figures and texts, then the memory map. The map hears of new steps by itself, over its own line; the words
     draw themselves again while the engine runs, and hold no control."""
     every = SECONDS_BETWEEN_FRAMES if was_running else None
     st.fragment(_draw_words, run_every=every, key="words")(session, was_running)
-    shown = memory_map(
+    memory_map(
         session.frames.opening(),
         key=_MAP,
         selected_seq=request_id,
         position=asked_position(session.moment),
         live=path_of(session),
         on_move=partial(_moved, session),
+        on_select=partial(_selected, session, on_select),
     )
     st.fragment(draw_address, run_every=SECONDS_BETWEEN_ADDRESSES if was_running else None, key="address_line")(session)
-    return shown
 
 
 def _moved(session: EngineSession) -> None:
@@ -43,6 +46,11 @@ def _moved(session: EngineSession) -> None:
     reported = st.session_state[_MAP]
     shown = read_selection(session.frames.opening(), None, reported.position, None)
     look_at(shown.step, session.moment)
+
+
+def _selected(session: EngineSession, take: Callable[[MapSelection], None]) -> None:
+    reported = st.session_state[_MAP]
+    take(read_selection(session.frames.opening(), None, reported.position, reported.selection))
 
 
 def _draw_words(session: EngineSession, was_running: bool) -> None:

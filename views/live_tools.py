@@ -2,22 +2,40 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import streamlit as st
 
 from views.block_table import request_tables
 from views.engine_session import EngineSession
+from views.lab_kernels_eye import SEQUENCE, TOKEN, draw_kernels_eye
+from views.lab_microscope import SLOT, draw_microscope
 from views.live_picture import SECONDS_BETWEEN_FRAMES
 from views.memory_map import MapSelection
 
-TABLES = "Block tables"
-TOOLS = (TABLES,)
+TABLES, MICROSCOPE, EYE = "Block tables", "Slot microscope", "Kernel's eye"
+TOOLS: dict[str, Callable[[EngineSession], None]] = {MICROSCOPE: draw_microscope, EYE: draw_kernels_eye}
+TOOL = "tool"
 
 
-def draw_tools(session: EngineSession, request_id: str | None, selection: MapSelection, was_running: bool) -> None:
-    if request_id is None:
-        return
-    every = SECONDS_BETWEEN_FRAMES if was_running else None
-    st.fragment(_draw_tables, run_every=every, key="tables")(session, request_id)
+def draw_tools(session: EngineSession, request_id: str | None, was_running: bool) -> None:
+    """The choice of a tool, and the chosen one."""
+    tool = st.pills("Look closer", [TABLES, *TOOLS], default=TABLES, key=TOOL, required=True, bind="query-params")
+    if tool in TOOLS:
+        TOOLS[tool](session)
+    elif request_id is not None:
+        every = SECONDS_BETWEEN_FRAMES if was_running else None
+        st.fragment(_draw_tables, run_every=every, key="tables")(session, request_id)
+
+
+def take_selection(selection: MapSelection) -> None:
+    """What was clicked in the map becomes what the tools look at. A click on a slot opens the microscope."""
+    if selection.slot is not None:
+        st.session_state[SLOT] = selection.slot
+        if selection.kind == "slot" and st.session_state.get(TOOL) == TABLES:
+            st.session_state[TOOL] = MICROSCOPE
+    if selection.seq_id is not None and selection.token_position is not None:
+        st.session_state[SEQUENCE], st.session_state[TOKEN] = selection.seq_id, selection.token_position
 
 
 def _draw_tables(session: EngineSession, request_id: str) -> None:

@@ -45,12 +45,13 @@ class SeenToken:
 class BlockVisit:
     """One block. `maximum`, `total`: the running figures after it (total = sum of exp(score - maximum)).
 
-    `shrink`: what the total so far was multiplied by because the maximum grew. `weight`: the block's final share.
+    `exponentials`: exp(score - maximum) of each token here, what it adds to the total. `shrink`: what the total so far was multiplied by because the maximum grew. `weight`: the block's final share.
     """
 
     logical_index: int
     block_id: int
     tokens: tuple[SeenToken, ...]
+    exponentials: tuple[float, ...]
     shrink: float
     maximum: float
     total: float
@@ -197,9 +198,10 @@ def _visits(tokens: list[SeenToken], sequence: SequenceState, block_size: int) -
         here = tuple(token for token in tokens if token.position // block_size == logical_index)
         new_maximum = max(maximum, *(token.score for token in here))
         shrink = math.exp(maximum - new_maximum)
-        total = total * shrink + sum(math.exp(token.score - new_maximum) for token in here)
+        exponentials = tuple(math.exp(token.score - new_maximum) for token in here)
+        total = total * shrink + sum(exponentials)
         maximum = new_maximum
         weight = sum(token.weight for token in here)
         block_id = sequence.block_table[logical_index]
-        visits.append(BlockVisit(logical_index, block_id, here, shrink, maximum, total, weight))
+        visits.append(BlockVisit(logical_index, block_id, here, exponentials, shrink, maximum, total, weight))
     return tuple(visits)

@@ -79,6 +79,13 @@ def maps(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AppServer]:
         yield server
 
 
+@pytest.fixture(scope="session")
+def embedded_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AppServer]:
+    """The app on the embedded model, for what depends on real keys, values and words."""
+    with running_app(ROOT / "app.py", tmp_path_factory.mktemp("embedded") / "server.log") as server:
+        yield server
+
+
 @pytest.fixture
 def context(browser: Browser) -> Iterator[BrowserContext]:
     """A browser profile of its own: nothing of another test's is in it."""

@@ -2,26 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 from playwright.sync_api import Page
 
 from engine import Engine, EngineConfig, SamplingParams
 from engine.usage import block_table_of, usage_of
-from tests.helpers.app_server import ROOT, AppServer, running_app
+from tests.helpers.app_server import AppServer
 from tests.helpers.live_page import LivePage
 from views.live_config import MAX_NUM_SEQS, MAX_SLOTS
 from views.text_safe import visible_piece
 
 PROMPT = "The quick brown fox jumps over"
 pytestmark = pytest.mark.embedded
-
-
-@pytest.fixture(scope="module")
-def embedded_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AppServer]:
-    with running_app(ROOT / "app.py", tmp_path_factory.mktemp("embedded") / "server.log") as server:
-        yield server
 
 
 @pytest.fixture(scope="module")

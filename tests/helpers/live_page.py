@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from urllib.parse import urlencode
 
 from playwright.sync_api import Locator, Page, expect
@@ -49,6 +50,25 @@ class LivePage:
             self.button("step").click()
             self.expect_figure("step", str(step + 1))
             self.settle()
+
+    def tool(self, name: str) -> None:
+        """One of the tools to look closer."""
+        self.page.locator(".st-key-tool").get_by_text(name, exact=True).click()
+        self.settle()
+
+    def set_number(self, label: str, value: int) -> None:
+        """Type into the number box whose label begins so."""
+        box = self.page.locator("[data-testid=stMain]").get_by_label(re.compile(rf"^{label} \("))
+        box.fill(str(value))
+        self.page.keyboard.press("Tab")
+        self.settle()
+
+    def move_slider(self, key: str, by: int) -> None:
+        """By so many presses of an arrow key."""
+        self.page.locator(f".st-key-{key} input[type=range]").focus()
+        for _ in range(abs(by)):
+            self.page.keyboard.press("ArrowRight" if by > 0 else "ArrowLeft")
+        self.settle()
 
     def choose_request(self, request_id: str) -> None:
         """Of the pills that name the requests."""

@@ -1,0 +1,114 @@
+"""Looking into the running engine: a slot down to its bytes, the kernel beat by beat, on the embedded model."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from engine import Engine, SamplingParams
+from engine.lab.kernels_eye import KernelView, kernels_eye
+from engine.lab.slot_microscope import look_at_slot, place_in_words
+from tests.helpers.app_server import AppServer
+from tests.helpers.live_page import LivePage
+from views.live_config import live_config
+from views.text_safe import visible_piece
+
+PROMPT = "The quick brown fox jumps over"
+pytestmark = pytest.mark.embedded
+
+
+@pytest.fixture(scope="module")
+def engine() -> Engine:
+    """What the page does by hand in these tests: two samples, four steps."""
+    engine = Engine(live_config("smollm2-135m-instruct", 4, 20, True, "recompute"))
+    engine.add_request(PROMPT, SamplingParams(temperature=0.7, max_tokens=24, n=2, seed=7))
+    for _ in range(4):
+        engine.step()
+    return engine
+
+
+@pytest.fixture
+def live(page: Page, embedded_server: AppServer) -> LivePage:
+    live = LivePage(page, embedded_server.url).open(block_size=4, num_blocks=20, samples=2, seed=7)
+    live.setting("Prompt").fill(PROMPT)
+    live.add()
+    live.step(4)
+    return live
+
+
+def table_of(live: LivePage, caption: str) -> list[list[str]]:
+    """The rows of the table that says the same as a chart."""
+    live.page.get_by_text(f"{caption}: the same as a table").click()
+    table = live.page.get_by_role("region", name=caption)
+    expect(table).to_be_visible()
+    return [row.locator("td").all_inner_texts() for row in table.locator("tbody tr").all()]
+
+
+def test_a_clicked_slot_is_explained_down_to_its_bytes_and_numbers(live: LivePage, engine: Engine) -> None:
+    slot = live.page.locator(".st-key-memory_map rect[data-kind='slot'][data-block='0'][data-off='2']")
+    slot.click()
+    live.expect_figure("view.slot", "2")
+    live.set_number("Layer", 11)
+    live.set_number("KV head", 1)
+    view = look_at_slot(engine, 2, 11, 1)
+    assert (view.ref_cnt, view.request_ids) == (2, ("A",))
+    assert view.content is not None
+    live.expect_figure("view.place.byte_offset", str(view.place.byte_offset))
+    shown = {key: live.figure(f"view.{key}") for key in ("block_id", "offset", "ref_cnt", "place.dtype")}
+    assert shown == {"block_id": "0", "offset": "2", "ref_cnt": "2", "place.dtype": view.place.dtype}
+    assert live.page.locator("[data-piece]").inner_text() == visible_piece(view.content.piece)
+    addresses = live.page.locator(".pv-lookup").all_inner_texts()
+    assert len(addresses) == len(view.readers) == 2
+    assert all("2 // 4 = 0" in address and "block_table[0] = 0" in address for address in addresses)
+    words = live.page.inner_text("[data-testid=stMain]")
+    assert place_in_words(view.place) in words
+    assert str(view.place.strides) in words
+    rows = table_of(live, "Keys and values of slot 2, layer 11, KV head 1, after step 4")
+    assert [float(row[1]) for row in rows] == pytest.approx(view.key, abs=1e-6)
+    assert [float(row[2]) for row in rows] == pytest.approx(view.value, abs=1e-6)
+    assert max(map(abs, view.key)) > 0.1
+
+
+def test_a_slot_that_nobody_wrote_says_so(live: LivePage) -> None:
+    live.tool("Slot microscope")
+    live.set_number("Slot", 79)
+    live.expect_figure("view.block_id", "19")
+    expect(live.page.get_by_text("Nothing was ever written here")).to_be_visible()
+
+
+def test_the_kernel_is_followed_block_by_block_to_its_own_output(live: LivePage, engine: Engine) -> None:
+    live.tool("Kernel's eye")
+    live.set_number("Layer", 4)
+    live.set_number("Head", 5)
+    position = engine.snapshot().sequences["A#1"].num_computed_tokens - 1
+    view = kernels_eye(engine, "A#1", position, 4, 5)
+    assert len(view.visits) == 3
+    assert view.agrees
+    for beat in range(1, len(view.visits) + 1):
+        assert_beat(live, view, beat)
+        live.move_slider("beat", 1)
+    division = live.page.locator("[data-beat='divide'] td").first
+    expect(division).to_have_text(f"log of the sum of exp(score): {view.log_sum_exp:.6f}")
+    notice = live.page.get_by_text("Worked out block by block")
+    assert f"differ by at most {view.largest_difference:.2g}" in notice.inner_text()
+    rows = table_of(live, f"What token {position} of A#1 reads: weight of each physical block")
+    assert [row[1] for row in rows] == [str(visit.block_id) for visit in view.visits]
+    assert [float(row[5]) for row in rows] == pytest.approx([v.weight for v in view.visits], abs=1e-6)
+    assert sum(float(row[5]) for row in rows) == pytest.approx(1, abs=1e-5)
+
+
+def assert_beat(live: LivePage, view: KernelView, beat: int) -> None:
+    """Scores, running figures and the line of source, at one block."""
+    visit = view.visits[beat - 1]
+    expect(live.page.locator("[data-visited-block]")).to_have_text(str(visit.block_id))
+    live.expect_figure("visit.total", f"{visit.total:.4f}")
+    live.expect_figure("visit.maximum", f"{visit.maximum:.4f}")
+    live.expect_figure("visit.weight", f"{visit.weight:.4f}")
+    scores = live.page.locator("[data-beat='score'] td").first.inner_text()
+    assert [float(score) for score in scores.split()] == pytest.approx([t.score for t in visit.tokens], abs=1e-4)
+    for line in view.source[:-1]:
+        shown = live.page.locator(f"[data-beat='{line.beat}'] td").last.inner_text()
+        assert line.text in re.sub(r"\s+", " ", shown)
+        assert f"{line.file}, line {line.number}" in shown
