@@ -14,6 +14,7 @@ from torch import Tensor
 
 from kernels.numba_math import flat_view
 from kernels.paged_attention.cpu_loops import attend_batch
+from kernels.threads import match_threads
 
 
 def paged_attention(
@@ -30,7 +31,7 @@ def paged_attention(
         flat_view(query.float().contiguous()), flat_view(key_cache), flat_view(value_cache),
         block_table.numpy(), seq_lens.numpy(), query_start_loc.numpy(),
         num_heads, num_kv_heads, head_dim, block_size,
-        np.float32(scale), sliding_window or 0, np.float32(soft_cap or 0.0), torch.get_num_threads(),
+        np.float32(scale), sliding_window or 0, np.float32(soft_cap or 0.0), match_threads(),
         out, lse,
     )  # fmt: skip
     result = torch.from_numpy(out).view(query.shape).to(query.dtype)

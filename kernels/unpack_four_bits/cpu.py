@@ -6,12 +6,14 @@ from numba import prange
 from torch import Tensor
 
 from kernels.numba_math import compiled, flat_view, narrow, widen
+from kernels.threads import match_threads
 
 # Numba takes the types of what it compiles from the arguments of the first call.
 # mypy: disable-error-code="no-untyped-def"
 
 
 def unpack_four_bits(nibbles: Tensor, scale_and_zero: Tensor) -> Tensor:
+    match_threads()
     rows, half_columns = nibbles.shape
     weight = torch.empty(rows, 2 * half_columns, dtype=torch.bfloat16)
     _unpack_rows(flat_view(nibbles), flat_view(scale_and_zero), rows, half_columns // 16, flat_view(weight))
