@@ -11,8 +11,8 @@ import streamlit as st
 from views.html_parts import escaped
 from views.labels import PALETTE
 
-MARKS = ("square", "circle", "diamond")
-DASHES = ("solid", "dash", "dot")
+MARKS = ("square", "circle", "diamond", "cross")
+DASHES = ("solid", "dash", "dot", "dashdot")
 HEIGHT = 300
 TICKS = 12
 

@@ -83,8 +83,51 @@ LIVE_ENGINE = CoursePage(
     "live_engine",
     "Type a prompt, step a real model token by token, and watch its block table fill.",
 )
+EQUATION = CoursePage(
+    "pages/equation.py",
+    "The equation is unchanged",
+    ":material/functions:",
+    "equation",
+    "Your prompts through contiguous and paged memory, side by side: the same tokens, the same logits to rounding.",
+)
+SHUFFLE = CoursePage(
+    "pages/shuffle.py",
+    "Shuffle memory, same words",
+    ":material/shuffle:",
+    "shuffle",
+    "Move every block under a running model: with its tables nothing changes, without them the reply is garbage.",
+)
+SABOTAGE = CoursePage(
+    "pages/sabotage.py",
+    "Sabotage",
+    ":material/bug_report:",
+    "sabotage",
+    "Break one thing in the engine, see which read went wrong, and which rule names the fault.",
+)
+RACE = CoursePage(
+    "pages/race.py",
+    "Race for memory",
+    ":material/flag:",
+    "race",
+    "The same arrivals into four memories of one size: who must stop first, why, and where the slots went.",
+)
+WHY_NOT_SHARED = CoursePage(
+    "pages/why_not_shared.py",
+    "Why didn't these share?",
+    ":material/difference:",
+    "why_not_shared",
+    "Two prompts of yours: the first token that differs, and the smallest edit that shares one more block.",
+)
+PREEMPTION = CoursePage(
+    "pages/preemption.py",
+    "Preemption, live",
+    ":material/pause_circle:",
+    "preemption",
+    "Shrink the pool until a request must give its blocks back: compute them again, or swap them out and in.",
+)
 LESSONS = (WHAT_IS_CACHED, RESERVED_SPACE, WASTE_BETWEEN, GROWTH, BLOCK_TABLE, SHARING, BATCH)
-COURSE = (HOME, *LESSONS, SUMMARY, LIVE_ENGINE)
+LAB = (EQUATION, SHUFFLE, SABOTAGE, RACE, WHY_NOT_SHARED, PREEMPTION)
+COURSE = (HOME, *LESSONS, SUMMARY, LIVE_ENGINE, *LAB)
 
 
 def neighbours(page: CoursePage) -> tuple[CoursePage | None, CoursePage | None]:

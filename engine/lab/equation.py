@@ -71,6 +71,11 @@ class EquationReport:
     contiguous_trace: Trace
 
     @property
+    def num_tokens(self) -> int:
+        """Tokens of all replies."""
+        return sum(len(prompt.paged_token_ids) for prompt in self.prompts)
+
+    @property
     def largest_logit_difference(self) -> float:
         return max((d for prompt in self.prompts for d in prompt.logit_differences), default=0.0)
 

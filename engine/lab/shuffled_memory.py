@@ -1,0 +1,106 @@
+"""What memory holds around a shuffle, moment by moment, and what each row of a block table finds there.
+
+The log of an engine whose memory was moved behind its back still tells of the old places. So its moments are folded
+from the contents as they really are after the move; what is written later goes where the tables say, as in memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from engine.events import BlocksShuffled, Event
+from engine.lab.shuffle import ShuffleReport
+from engine.state import CacheState, SlotContent
+from engine.trace import Trace
+
+Move = Literal["untouched", "with_tables", "memory_only"]
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """Memory after `step`; twice for the step after which blocks moved: before the move, then with `is_move`."""
+
+    step: int
+    is_move: bool
+    state: CacheState
+    events: Sequence[Event]
+
+
+@dataclass(frozen=True, slots=True)
+class RowFound:
+    """One row of a block table: the tokens it stands for, and what lies in the slots that it names.
+
+    `found[i]` is None where nothing was ever written. `num_right` of them are the tokens looked for.
+    """
+
+    logical_index: int
+    block_id: int
+    wanted: tuple[str, ...]
+    found: tuple[SlotContent | None, ...]
+    num_right: int
+
+
+@dataclass(frozen=True, slots=True)
+class TableFound:
+    """A whole block table held against memory: how many of its `num_wanted` tokens lie where it looks."""
+
+    rows: tuple[RowFound, ...]
+
+    @property
+    def num_wanted(self) -> int:
+        return sum(len(row.wanted) for row in self.rows)
+
+    @property
+    def num_right(self) -> int:
+        return sum(row.num_right for row in self.rows)
+
+
+def moments(report: ShuffleReport, move: Move) -> Iterator[Moment]:
+    """Every step of that run, and the move in its place. The untouched run has no move."""
+    trace = _trace_of(report, move)
+    moved_after = min(report.after_step, report.untouched.trace.num_steps)
+    for step in range(moved_after + 1):
+        yield Moment(step, False, report.untouched.trace.at(step), report.untouched.trace.events_of(step))
+    state = report.untouched.trace.at(moved_after)
+    if move == "with_tables":
+        shuffled = BlocksShuffled(moved_after, report.permutation)
+        state.apply(shuffled)
+        yield Moment(moved_after, True, state.copy(), (shuffled,))
+    elif move == "memory_only":
+        move_contents(state, report.permutation)
+        yield Moment(moved_after, True, state.copy(), ())
+    for step in range(moved_after + 1, trace.num_steps + 1):
+        for event in trace.events_of(step):
+            state.apply(event)
+        yield Moment(step, False, state.copy(), trace.events_of(step))
+
+
+def move_contents(state: CacheState, permutation: Sequence[int]) -> None:
+    """The contents of block i are in block `permutation[i]` from now on; tables, owners and queue know nothing."""
+    contents = [block.slots for block in state.blocks]
+    for old, new in enumerate(permutation):
+        state.blocks[new].slots = contents[old]
+
+
+def table_found(state: CacheState, seq_id: str) -> TableFound:
+    """The sequence's block table, row by row, held against memory; without rows before it arrives and when it ends."""
+    if seq_id not in state.sequences:
+        return TableFound(())
+    sequence, size = state.sequences[seq_id], state.block_size
+    rows = []
+    for index, block_id in enumerate(sequence.block_table):
+        positions = range(index * size, min((index + 1) * size, sequence.num_computed_tokens))
+        found = tuple(state.blocks[block_id].slots[: len(positions)])
+        right = sum(
+            content is not None and (content.position, content.token_id) == (position, sequence.token_ids[position])
+            for position, content in zip(positions, found, strict=True)
+        )
+        rows.append(RowFound(index, block_id, tuple(sequence.pieces[p] for p in positions), found, right))
+    return TableFound(tuple(rows))
+
+
+def _trace_of(report: ShuffleReport, move: Move) -> Trace:
+    runs = {"untouched": report.untouched, "with_tables": report.with_tables, "memory_only": report.memory_only}
+    return runs[move].trace

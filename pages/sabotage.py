@@ -1,0 +1,73 @@
+"""Experiment: break one thing in a scratch engine, beside a healthy one."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from views import lesson
+from views.backend_banner import backend_banner
+from views.course import SABOTAGE
+from views.experiments import sabotage as this
+from views.experiments.asked import result_of
+from views.experiments.controls import choose_model, type_number, type_text
+from views.html_parts import figures
+from views.kept import kept, kept_key
+from views.model_loading import wait_for_model
+from views.told import told_figures
+
+
+def draw_model_choice() -> tuple[str, int]:
+    model_side, size_side, _rest = st.columns([2, 1, 2], gap="medium")
+    with model_side:
+        model = choose_model(this.KEY)
+    with size_side:
+        block_size = type_number(this.KEY, this.BLOCK_SIZE)
+    return model, block_size
+
+
+def draw_deeds() -> str:
+    deed = kept(this.KEY, this.DEED, this.DEED.options[0])
+    titles = {name: this.saboteur_of(name).title for name in this.DEEDS}
+    st.pills(
+        "Break this", this.DEED.options, key=kept_key(this.KEY, "deed"), format_func=titles.__getitem__, required=True
+    )
+    saboteur = this.saboteur_of(deed)
+    lesson.beats(saboteur.sentence, saboteur.meaning, facts={})
+    return deed
+
+
+def draw_outcome(broken: this.Broken) -> None:
+    facts = broken.facts()
+    st.html(figures(told_figures(this.FIGURES, facts)))
+    lesson.beats(*broken.verdict(), facts=facts)
+    st.html(this.replies(broken))
+    st.header("Which read touched which block")
+    st.html(this.reads_table(broken))
+    st.header("The broken engine's memory")
+    lesson.beats(*broken.about_the_log(), facts=facts)
+    lesson.scrub(this.KEY, broken.picture, name=this.STEP, default=broken.first_step_to_see, height=300)
+    st.html(backend_banner(broken.report.trace.info))
+
+
+st.title(SABOTAGE.title)
+st.markdown(
+    "A paged engine stands on a few rules. Break one of them, and see what attention reads then. "
+    "Two scratch engines run the same scene; only one of them is sabotaged."
+)
+chosen, block_size = draw_model_choice()
+model = wait_for_model(chosen)
+deed = draw_deeds()
+prompt = type_text(this.KEY, this.PROMPT, this.DEFAULT_PROMPT)
+inputs = this.Inputs(model.weights.name, deed, prompt, block_size)
+if broken := result_of(this.KEY, inputs, lambda: this.break_engine(model, inputs)):
+    draw_outcome(broken)
+lesson.end(
+    SABOTAGE,
+    notice=(
+        "Nothing crashes when a read goes wrong. Numbers come back, and the reply goes on, confidently.",
+        "The log alone does not show every fault. The watch here stands in front of the kernels and sees each slot.",
+        "The same checks run after every step in this project's tests.",
+        "A reply may survive a fault: one wrong key among many can leave the likeliest token where it was.",
+    ),
+    paper="Sections 4.2 to 4.4: what tables, reference counts and copy-on-write promise",
+)

@@ -1,0 +1,51 @@
+"""Controls that several experiments have: the model, prompts, and whole numbers, all in the address."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import streamlit as st
+
+from views.kept import kept, kept_key
+from views.live_settings import models
+from views.url_values import ChoiceRule, NumberRule, TextRule
+
+LONGEST_PROMPT = 300
+"""Characters: an experiment answers in seconds, and its picture fits the page."""
+
+
+def choose_model(page: str) -> str:
+    """A model by name; the server's own first."""
+    rule = ChoiceRule("model", "Model", models())
+    name = kept(page, rule, rule.options[0])
+    st.selectbox("Model", rule.options, key=kept_key(page, rule.key))
+    return name
+
+
+def type_text(page: str, rule: TextRule, default: str, *, height: int = 68) -> str:
+    """A box for text of the reader's own."""
+    text = kept(page, rule, default)
+    st.text_area(rule.name, max_chars=rule.longest, height=height, key=kept_key(page, rule.key))
+    return text
+
+
+def type_number(
+    page: str, rule: NumberRule, explanation: str | None = None, on_change: Callable[[], None] | None = None
+) -> int:
+    """A whole number within the rule's range."""
+    number = kept(page, rule, int(rule.default))
+    st.number_input(
+        rule.name, int(rule.low), int(rule.high), key=kept_key(page, rule.key), help=explanation, on_change=on_change
+    )
+    return number
+
+
+def prompts_of(text: str, most: int) -> tuple[str, ...]:
+    """Prompts typed one a line; empty lines are none. Raises ValueError when there are none, too many, or too long."""
+    prompts = tuple(line for line in text.split("\n") if line.strip())
+    if not 1 <= len(prompts) <= most:
+        raise ValueError(f"Type 1 to {most} prompts, one a line; these are {len(prompts)}.")
+    longest = max(map(len, prompts))
+    if longest > LONGEST_PROMPT:
+        raise ValueError(f"A prompt has at most {LONGEST_PROMPT} characters here; one of these has {longest}.")
+    return prompts
