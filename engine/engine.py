@@ -62,6 +62,7 @@ class Engine:
         self.decoder = Decoder(self.lifecycle, parts.chooser)
         self._groups: dict[str, SequenceGroup] = {}
         self._refused: set[str] = set()
+        self._num_arrivals = 0
         self._checker = InvariantChecker(self.kv, self.trace)
 
     @property
@@ -103,6 +104,14 @@ class Engine:
             self.lifecycle.end(seq, "abort")
         self._finish(group)
 
+    def forget_request(self, request_id: str) -> None:
+        """Drop the tokens and texts of a finished or refused request, for a server that runs for ever."""
+        self._refused.discard(request_id)
+        group = self._groups.get(request_id)
+        if group is not None and group.is_finished:
+            self.lifecycle.forget(group)
+            del self._groups[request_id]
+
     def fork_request(self, request_id: str, seed: int | None = None) -> str:
         """Start a new request from where another one is: same tokens, same blocks, copied only when they differ.
 
@@ -117,7 +126,8 @@ class Engine:
             raise RequestRefusedError(f"All {self.config.max_num_seqs} seats (max_num_seqs) are taken.")
         parent, name = group.live_sequences[0], self._next_request_id()
         params = replace(group.params, seed=group.seed if seed is None else seed)
-        twin = SequenceGroup(name, len(self._groups), params, self._seed(params), [], "running")
+        arrival = self._next_arrival()
+        twin = SequenceGroup(name, arrival, params, self._seed(params, arrival), [], "running")
         self._groups[name] = twin
         self.lifecycle.adopt(parent, parent.fork(name, 0), twin)
         self.scheduler.running.append(twin)
@@ -214,7 +224,8 @@ class Engine:
             )
         )
         first = TokenSequence(name, 0, token_ids, len(token_ids))
-        group = SequenceGroup(name, len(self._groups), params, self._seed(params), [first])
+        arrival = self._next_arrival()
+        group = SequenceGroup(name, arrival, params, self._seed(params, arrival), [first])
         self._groups[name] = group
         self.lifecycle.begin(group, first)
         if self.config.parallel_sampling == "prefix_cache" and not params.uses_beam_search:
@@ -250,9 +261,13 @@ class Engine:
             )
         )
 
-    def _seed(self, params: SamplingParams) -> int:
+    def _seed(self, params: SamplingParams, arrival: int) -> int:
         """The request's own seed, or one that follows from the engine's seed and the order of arrival."""
-        return params.seed if params.seed is not None else self.config.seed * 1_000_003 + len(self._groups)
+        return params.seed if params.seed is not None else self.config.seed * 1_000_003 + arrival
+
+    def _next_arrival(self) -> int:
+        self._num_arrivals += 1
+        return self._num_arrivals - 1
 
     def _next_request_id(self) -> str:
         number = len(self._groups) + len(self._refused)

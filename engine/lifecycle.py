@@ -69,6 +69,11 @@ class Lifecycle:
         self._texts[seq.seq_id].close()
         self.trace.append(SequenceFinished(self.trace.step, seq.seq_id, reason))
 
+    def forget(self, group: SequenceGroup) -> None:
+        """Drop the texts of a group that is finished."""
+        for seq in group.sequences:
+            del self._texts[seq.seq_id]
+
     def output(self, group: SequenceGroup, chosen: list[Sequence]) -> RequestOutput:
         """The request as a record, its `chosen` sequences in the order given."""
         first = group.sequences[0]

@@ -42,6 +42,7 @@ class Trace:
     def __post_init__(self) -> None:
         self._keyframes: dict[int, CacheState] = {}
         self._step_starts: list[int] = []
+        self._is_drained = False
         for index, event in enumerate(self.events):
             self._note_step(event.step, index)
 
@@ -55,6 +56,16 @@ class Trace:
         """Add one event. Steps never go back."""
         self._note_step(event.step, len(self.events))
         self.events.append(event)
+
+    def drain(self) -> list[Event]:
+        """Hand over what was logged since the last time and keep none of it, for a server that runs for ever.
+
+        From then on `at` raises: what is not kept cannot be replayed.
+        """
+        handed_over, self.events = self.events, []
+        self._step_starts = [0] * len(self._step_starts)
+        self._is_drained |= bool(handed_over)
+        return handed_over
 
     @property
     def num_steps(self) -> int:
@@ -75,6 +86,8 @@ class Trace:
         """
         if not 0 <= step <= self.num_steps:
             raise IndexError(f"Step {step} is outside this trace, which has steps 0 to {self.num_steps}.")
+        if self._is_drained:
+            raise ReplayError("this log was handed over as it grew, and cannot be replayed")
         start, state = self._nearest_keyframe(self._end_of(step))
         for index in range(start, self._end_of(step)):
             state.apply(self.events[index])

@@ -34,7 +34,7 @@ class AppServer:
 @contextlib.contextmanager
 def running_app(script: Path, log_file: Path, environment: Mapping[str, str] | None = None) -> Iterator[AppServer]:
     """The server of `script`, answering. Fails with the server's log when it does not come up."""
-    port = _free_port()
+    port = free_port()
     command = [sys.executable, "-m", "streamlit", "run", str(script), "--server.port", str(port)]
     command += ["--server.address", "127.0.0.1", "--server.headless", "true"]
     with log_file.open("wb") as log:
@@ -62,7 +62,7 @@ def stop(process: subprocess.Popen[bytes]) -> float:
     return time.monotonic() - started
 
 
-def _free_port() -> int:
+def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]

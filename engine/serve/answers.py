@@ -1,0 +1,106 @@
+"""Outputs as the JSON that OpenAI's clients read: a whole answer, or its pieces as they come."""
+
+from __future__ import annotations
+
+import json
+import time
+import uuid
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from engine.outputs import RequestOutput, SequenceOutput
+from engine.serve.wishes import Wish
+
+Json = dict[str, Any]
+DONE = "data: [DONE]\n\n"
+
+
+@dataclass
+class Answer:
+    """One HTTP request's answer. `sent[i]`: how much of choice i's text has gone out, for pieces."""
+
+    wish: Wish
+    model: str
+    name: str = field(init=False)
+    created: int = field(init=False)
+    _sent: dict[int, int] = field(default_factory=dict)
+    _ended: set[int] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        self.name = ("chatcmpl-" if self.wish.is_chat else "cmpl-") + uuid.uuid4().hex
+        self.created = int(time.time())
+
+    def whole(self, outputs: Sequence[RequestOutput], num_cached: int) -> Json:
+        """All choices, prompt by prompt."""
+        choices = [
+            self._choice(prompt, output, sequence)
+            for prompt, output in enumerate(outputs)
+            for sequence in output.outputs
+        ]
+        kind = "chat.completion" if self.wish.is_chat else "text_completion"
+        return self._envelope(kind, choices) | {"usage": usage(outputs, num_cached)}
+
+    def opening(self) -> Iterator[str]:
+        """The first events of a stream: in a chat, who speaks."""
+        if self.wish.is_chat:
+            for index in range(self.wish.params.n):
+                yield self._event([_piece(index, {"delta": {"role": "assistant", "content": ""}}, None)])
+
+    def pieces(self, prompt: int, output: RequestOutput) -> Iterator[str]:
+        """What is new in an output, as server-sent events."""
+        for sequence in output.outputs:
+            index = prompt * self.wish.params.n + sequence.index
+            new = sequence.text[self._sent.get(index, 0) :]
+            has_ended = sequence.finish_reason is not None and index not in self._ended
+            if not new and not has_ended:
+                continue
+            self._sent[index] = len(sequence.text)
+            if has_ended:
+                self._ended.add(index)
+            content: Json = {"delta": {"content": new}} if self.wish.is_chat else {"text": new}
+            yield self._event([_piece(index, content, sequence.finish_reason)])
+
+    def closing(self, outputs: Sequence[RequestOutput], num_cached: int) -> Iterator[str]:
+        """The last events of a stream."""
+        if self.wish.include_usage:
+            yield self._event([], usage(outputs, num_cached))
+        yield DONE
+
+    def _choice(self, prompt: int, output: RequestOutput, sequence: SequenceOutput) -> Json:
+        index = prompt * self.wish.params.n + sequence.index
+        content: Json = {"text": sequence.text}
+        if self.wish.is_chat:
+            content = {"message": {"role": "assistant", "content": sequence.text}}
+        choice = _piece(index, content, sequence.finish_reason)
+        if self.wish.return_token_ids:
+            choice |= {"prompt_token_ids": list(output.prompt_token_ids), "token_ids": list(sequence.token_ids)}
+        return choice
+
+    def _event(self, choices: list[Json], figures: Json | None = None) -> str:
+        kind = "chat.completion.chunk" if self.wish.is_chat else "text_completion"
+        return event_of(self._envelope(kind, choices) | ({"usage": figures} if figures else {}))
+
+    def _envelope(self, kind: str, choices: list[Json]) -> Json:
+        return {"id": self.name, "object": kind, "created": self.created, "model": self.model, "choices": choices}
+
+
+def usage(outputs: Sequence[RequestOutput], num_cached: int) -> Json:
+    """Tokens of all prompts and all their choices."""
+    num_prompt = sum(len(output.prompt_token_ids) for output in outputs)
+    num_completion = sum(len(sequence.token_ids) for output in outputs for sequence in output.outputs)
+    return {
+        "prompt_tokens": num_prompt,
+        "completion_tokens": num_completion,
+        "total_tokens": num_prompt + num_completion,
+        "prompt_tokens_details": {"cached_tokens": num_cached},
+    }
+
+
+def event_of(value: Json) -> str:
+    """One server-sent event."""
+    return f"data: {json.dumps(value, ensure_ascii=False)}\n\n"
+
+
+def _piece(index: int, content: Json, finish_reason: str | None) -> Json:
+    return {"index": index, **content, "logprobs": None, "finish_reason": finish_reason}

@@ -1,0 +1,282 @@
+"""Our server as its clients see it: the official OpenAI client, KV-event readers, metrics."""
+
+from __future__ import annotations
+
+import json
+import socket
+import threading
+import time
+import urllib.request
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from urllib.parse import urlsplit
+
+import openai
+import pytest
+
+from engine import Engine, SamplingParams
+from engine.remote.addresses import events_address, http_address
+from engine.remote.http import HttpError, get, post_json
+from engine.remote.metrics import MetricsSample, read_metrics
+from engine.remote.prompt import ask
+from engine.remote.server import RemoteServer, ServerAddresses
+from tests.helpers.kv_stream import wait_until
+from tests.helpers.serve import CONFIG, TINY, ServedEngine, served_engine
+
+PROMPT = "abcdefghij klmnop"
+
+
+@pytest.fixture(scope="module")
+def served() -> Iterator[ServedEngine]:
+    with served_engine() as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def alone() -> Engine:
+    """An engine like the one that is served, to compare with."""
+    return Engine(CONFIG)
+
+
+def metrics(served: ServedEngine) -> MetricsSample:
+    return read_metrics(get(http_address(served.url), "/metrics"), 0.0)
+
+
+def all_blocks_are_back(served: ServedEngine) -> bool:
+    sample = metrics(served)
+    return (sample.kv_usage, sample.num_running, sample.num_waiting) == (0, 0, 0)
+
+
+def complete(served: ServedEngine, prompt=PROMPT, **wishes):
+    """Greedy and to its full length, unless asked otherwise."""
+    more = {"ignore_eos": True} | wishes.pop("extra_body", {})
+    wishes = {"temperature": 0, "max_tokens": 8} | wishes
+    return served.client.completions.create(model=TINY, prompt=prompt, extra_body=more, **wishes)
+
+
+def expected(alone: Engine, prompt) -> str:
+    [output] = alone.generate([prompt], SamplingParams(max_tokens=8, ignore_eos=True))
+    return output.outputs[0].text
+
+
+class TestCompletions:
+    def test_the_text_is_the_engines(self, served, alone):
+        answer = complete(served)
+        assert answer.choices[0].text == expected(alone, PROMPT)
+        assert (answer.object, answer.model, answer.choices[0].finish_reason) == ("text_completion", TINY, "length")
+
+    def test_usage_counts_prompt_answer_and_what_was_cached(self, served):
+        prompt = "usage " * 3
+        usages = [complete(served, prompt, n=2).usage for _ in range(2)]
+        assert [(u.prompt_tokens, u.completion_tokens, u.total_tokens) for u in usages] == [(18, 16, 34)] * 2
+        assert [u.prompt_tokens_details.cached_tokens for u in usages] == [0, 16]
+
+    def test_a_stream_is_the_whole_answer_in_pieces(self, served):
+        pieces = list(complete(served, stream=True, max_tokens=20, stream_options={"include_usage": True}))
+        text = "".join(piece.choices[0].text for piece in pieces if piece.choices)
+        assert text == complete(served, max_tokens=20).choices[0].text
+        assert [p.choices[0].finish_reason for p in pieces if p.choices][-1] == "length"
+        assert pieces[-1].usage.completion_tokens == 20
+        assert {p.id for p in pieces} == {pieces[0].id}
+
+    def test_samples_have_their_places_and_a_seed_repeats_them(self, served):
+        first, again, other = (
+            complete(served, n=3, temperature=1.5, seed=seed, max_tokens=12).choices for seed in (7, 7, 8)
+        )
+        assert [choice.index for choice in first] == [0, 1, 2]
+        assert [c.text for c in first] == [c.text for c in again] != [c.text for c in other]
+        assert len({choice.text for choice in first}) > 1
+
+    def test_without_a_seed_answers_differ(self, served):
+        texts = {complete(served, temperature=1.5, max_tokens=12).choices[0].text for _ in range(4)}
+        assert len(texts) > 1
+
+    def test_a_stop_text_ends_the_answer_and_is_not_in_it(self, served):
+        text = complete(served, max_tokens=12).choices[0].text
+        stopped = complete(served, max_tokens=12, stop=[text[5:7]]).choices[0]
+        assert (stopped.text, stopped.finish_reason) == (text[: text.index(text[5:7])], "stop")
+
+    def test_several_prompts_are_answered_in_order(self, served, alone):
+        prompts = ["first one", "second", "third of them"]
+        answer = complete(served, prompts)
+        assert [c.text for c in answer.choices] == [expected(alone, prompt) for prompt in prompts]
+        streamed = ["", "", ""]
+        for piece in complete(served, prompts, stream=True):
+            streamed[piece.choices[0].index] += piece.choices[0].text
+        assert streamed == [choice.text for choice in answer.choices]
+
+    def test_token_ids_go_in_and_come_out(self, served):
+        answer = complete(served, [97, 98, 99], extra_body={"return_token_ids": True}).choices[0]
+        assert answer.prompt_token_ids == [97, 98, 99]
+        assert len(answer.token_ids) == 8
+
+    def test_twelve_clients_at_once_get_what_each_gets_alone(self, served, alone):
+        prompts = [f"client number {n}, please" for n in range(12)]
+        with ThreadPoolExecutor(12) as pool:
+            texts = list(pool.map(lambda prompt: complete(served, prompt).choices[0].text, prompts))
+        assert texts == [expected(alone, prompt) for prompt in prompts]
+        wait_until(lambda: all_blocks_are_back(served), "giving every block back")
+
+
+class TestErrors:
+    @pytest.mark.parametrize(
+        ("wishes", "param", "sentence"),
+        [
+            ({"temperature": 3}, "temperature", "temperature must be a number from 0 to 2."),
+            ({"top_p": -1}, "top_p", "top_p must be a number from 0 to 1."),
+            ({"n": 0}, "n", "n must be a whole number from 1 to 128."),
+            ({"max_tokens": -1}, "max_tokens", "max_tokens must be a whole number from 0 to 2147483648."),
+            ({"prompt": []}, "prompt", "prompt must be text, token ids, or a list of 1 to 64 of either."),
+            ({"prompt": [["a"]]}, "prompt", "prompt must be text, token ids, or a list of 1 to 64 of either."),
+            ({"stop": [""]}, "stop", "stop must be a text or a list of at most 16 texts, none of them empty."),
+            ({"echo": True}, "echo", "echo is not supported by this server; leave it out."),
+            ({"logprobs": 2}, "logprobs", "logprobs is not supported by this server; leave it out."),
+            ({"prompt": ""}, None, "The prompt is empty: at least 1 token is needed."),
+            ({"prompt": [999_999]}, None, "Token id 999999 is outside the vocabulary of 0 to"),
+            ({"prompt": "x" * 200}, None, "The prompt has 200 tokens; with max_model_len 160 it may have at most 159."),
+            ({"n": 9}, None, "n is 9; max_num_seqs allows 8 sequences at once."),
+        ],
+    )
+    def test_what_cannot_be_done_is_refused_in_the_standard_shape(self, served, wishes, param, sentence):
+        with pytest.raises(openai.BadRequestError) as error:
+            complete(served, **wishes)
+        assert error.value.body["message"].startswith(sentence)
+        assert (error.value.body["type"], error.value.body["param"]) == ("invalid_request_error", param)
+
+    def test_another_model_is_not_found(self, served):
+        with pytest.raises(openai.NotFoundError) as error:
+            served.client.completions.create(model="gpt-9", prompt="x")
+        assert error.value.body["code"] == "model_not_found"
+
+    def test_a_model_without_a_chat_template_says_so(self, served):
+        with pytest.raises(openai.BadRequestError, match="This model has no chat template"):
+            served.client.chat.completions.create(model=TINY, messages=[{"role": "user", "content": "hi"}])
+
+    @pytest.mark.parametrize("body", [b"", b"[]", b"{", b"\xff", b"[" * 100_000])
+    def test_a_body_that_is_no_object_is_refused(self, served, body):
+        request = urllib.request.Request(
+            f"{served.url}/v1/completions", body, {"Content-Type": "application/json"}, method="POST"
+        )
+        with pytest.raises(urllib.error.HTTPError) as error:
+            urllib.request.urlopen(request, timeout=10)
+        assert error.value.code == 400
+        assert json.loads(error.value.read())["error"]["type"] == "invalid_request_error"
+
+    def test_a_form_of_another_site_is_refused(self, served):
+        request = urllib.request.Request(f"{served.url}/v1/completions", b"{}", {"Content-Type": "text/plain"})
+        with pytest.raises(urllib.error.HTTPError) as error:
+            urllib.request.urlopen(request, timeout=10)
+        assert error.value.code == 415
+
+    def test_no_such_route(self, served):
+        with pytest.raises(HttpError, match=r"answered with status 404: Not Found\.$"):
+            get(http_address(served.url), "/v1/nothing")
+
+
+class TestCancelling:
+    @pytest.fixture(autouse=True)
+    def steps_take_a_while(self, served, monkeypatch):
+        step = served.engine.step
+
+        def slow_step():
+            time.sleep(0.01)
+            return step()
+
+        monkeypatch.setattr(served.engine, "step", slow_step)
+
+    def test_a_stream_that_is_closed_gives_its_blocks_back(self, served):
+        stream = complete(served, "a long one " * 4, stream=True, max_tokens=100)
+        next(iter(stream))
+        assert metrics(served).num_running == 1
+        stream.close()
+        wait_until(lambda: all_blocks_are_back(served), "giving the blocks back")
+
+    def test_a_client_that_hangs_up_gives_its_blocks_back(self, served):
+        before = metrics(served).generation_tokens
+        body = json.dumps({"prompt": "gone soon", "max_tokens": 120, "ignore_eos": True}).encode()
+        head = "POST /v1/completions HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+        head += f"Content-Length: {len(body)}"
+        with socket.create_connection(("127.0.0.1", urlsplit(served.url).port), 5) as line:
+            line.sendall(head.encode() + b"\r\n\r\n" + body)
+            wait_until(lambda: metrics(served).num_running == 1, "running")
+        wait_until(lambda: all_blocks_are_back(served), "giving the blocks back")
+        assert metrics(served).generation_tokens - before < 120
+
+    def test_what_is_finished_is_forgotten(self, served):
+        complete(served)
+        wait_until(lambda: all_blocks_are_back(served), "giving every block back")
+        assert served.engine.groups == ()
+        assert len(served.engine.trace) == 0
+
+
+class TestWatching:
+    @pytest.fixture
+    def watcher(self, served) -> Iterator[RemoteServer]:
+        addresses = ServerAddresses(
+            events_address(served.publisher.endpoint),
+            events_address(served.publisher.replay_endpoint),
+            http_address(served.url),
+        )
+        server = RemoteServer(addresses)
+        server.start()
+        wait_until(lambda: server.is_connected and bool(server.samples), "attaching")
+        yield server
+        server.stop()
+
+    def test_the_connector_sees_what_the_pool_holds(self, served, watcher):
+        complete(served, "seen by the connector", max_tokens=12)
+
+        def held() -> set:
+            return set(served.engine.kv.pool._findable)
+
+        wait_until(lambda: set(watcher.at(watcher.last_step).findable.of(0).blocks) == held(), "the same content")
+        view = watcher.at(watcher.last_step).findable
+        assert (view.partial_since, len(held()) > 0) == (None, True)
+
+    def test_the_numbers_are_the_servers(self, served, watcher):
+        wait_until(lambda: watcher.facts.model == TINY, "learning the model")
+        sample = watcher.samples[-1]
+        assert (sample.server, sample.num_blocks, sample.block_size) == ("vLLM", 48, 4)
+        assert watcher.facts.num_blocks == 48
+        assert watcher.problems() == []
+
+    def test_a_prompt_is_found_again_block_by_block(self, served, watcher):
+        wait_until(lambda: watcher.facts.model == TINY, "learning the model")
+        first = ask(watcher, "which blocks are mine?", 6)
+        assert (first.is_exact, first.num_prompt_tokens) == (True, 22)
+        assert (len(first.stored), len(first.found)) == (6, 0)  # (22 + 5 written tokens) // 4
+        again = ask(watcher, "which blocks are mine?", 6)
+        assert (again.text, len(again.found), again.found | again.stored) == (first.text, 5, first.stored)
+        [twice] = again.stored  # behind the prompt nothing is looked up: computed and stored a second time
+        assert watcher.at(watcher.last_step).findable.of(0).blocks[twice].num_copies == 2
+
+    def test_emptying_the_cache_is_seen(self, served, watcher):
+        complete(served)
+        with urllib.request.urlopen(urllib.request.Request(f"{served.url}/reset_prefix_cache", b""), timeout=10):
+            pass
+        wait_until(lambda: watcher.at(watcher.last_step).findable.num_blocks == 0, "an empty view")
+
+    def test_prefix_hits_are_counted_in_tokens(self, served):
+        complete(served, "count my prefix!", max_tokens=1)
+        before = metrics(served)
+        complete(served, "count my prefix!", max_tokens=1)
+        after = metrics(served)
+        assert (after.prefix_queries - before.prefix_queries, after.prefix_hits - before.prefix_hits) == (16, 12)
+        assert after.num_steps > before.num_steps and after.step_seconds > before.step_seconds
+
+
+def test_an_engine_that_fails_ends_every_request_with_an_error(monkeypatch):
+    with served_engine() as served:
+        failing = threading.Event()
+
+        def fail():
+            failing.set()
+            raise RuntimeError("out of order")
+
+        monkeypatch.setattr(served.engine, "step", fail)
+        with pytest.raises(openai.InternalServerError) as error:
+            complete(served)
+        assert failing.is_set()
+        assert error.value.body["message"].startswith("The engine failed at a step")
+        with pytest.raises(HttpError, match="status 503: The engine failed"):
+            post_json(http_address(served.url), "/v1/completions", {"prompt": "x"}, seconds=10)
