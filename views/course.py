@@ -125,9 +125,16 @@ PREEMPTION = CoursePage(
     "preemption",
     "Shrink the pool until a request must give its blocks back: compute them again, or swap them out and in.",
 )
+READY = CoursePage(
+    "pages/ready.py",
+    "Is this machine ready?",
+    ":material/health_and_safety:",
+    "ready",
+    "For instructors: packages, model, memory and browser checked before the room fills, with the fix for each.",
+)
 LESSONS = (WHAT_IS_CACHED, RESERVED_SPACE, WASTE_BETWEEN, GROWTH, BLOCK_TABLE, SHARING, BATCH)
 LAB = (EQUATION, SHUFFLE, SABOTAGE, RACE, WHY_NOT_SHARED, PREEMPTION)
-COURSE = (HOME, *LESSONS, SUMMARY, LIVE_ENGINE, *LAB)
+COURSE = (HOME, *LESSONS, SUMMARY, LIVE_ENGINE, *LAB, READY)
 
 
 def neighbours(page: CoursePage) -> tuple[CoursePage | None, CoursePage | None]:

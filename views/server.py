@@ -14,6 +14,7 @@ import streamlit as st
 
 from engine.progress import Progress, ProgressCallback
 from views.left_sessions import LeftSessions
+from views.checkups import Checkups
 from views.model_shelf import ModelShelf
 from views.open_sessions import OpenSessions
 
@@ -50,6 +51,11 @@ def open_sessions() -> OpenSessions:
 @st.cache_resource(show_spinner=False)
 def left_sessions() -> LeftSessions:
     return LeftSessions()
+
+
+@st.cache_resource(show_spinner=False)
+def checkups() -> Checkups:
+    return Checkups()
 
 
 def start() -> None:
