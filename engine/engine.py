@@ -8,7 +8,7 @@ Everything that happens to memory is in `engine.trace`; nothing else draws or co
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from engine.admission import RequestRefusedError, check_prompt, check_request_id
@@ -17,6 +17,7 @@ from engine.config import EngineConfig
 from engine.decoding import Decoder, hypotheses, score_of
 from engine.events import FinishReason, RequestAdded, RequestFinished, RequestRefused, StepCompleted
 from engine.invariants import InvariantChecker
+from engine.isolation import run_isolated
 from engine.kv_cache import KVCacheManager
 from engine.lifecycle import Lifecycle
 from engine.outputs import RequestOutput
@@ -150,9 +151,10 @@ class Engine:
         self.trace.step += 1
         items = self.scheduler.schedule()
         if items:
-            logits = self.parts.runner.run(items)
-            self._commit(items)
-            self.decoder.advance(items, logits)
+            ran = run_isolated(self.parts.runner, items)
+            self._fail(ran.at_fault)
+            self._commit(ran.items)
+            self.decoder.advance(ran.items, ran.logits)
         touched = list(dict.fromkeys(item.group for item in items if item.needs_logits or item.group.is_finished))
         for group in touched:
             if group.is_finished:
@@ -239,6 +241,13 @@ class Engine:
             return self.add_request(prompt, params, name)
         except RequestRefusedError as error:
             return RequestOutput(name, finished=True, error=str(error))
+
+    def _fail(self, at_fault: Mapping[SequenceGroup, Exception]) -> None:
+        """End the requests whose run raised; `RequestOutput.error` says so."""
+        for group, error in at_fault.items():
+            group.error = f"The model failed on this request ({type(error).__name__}), so it has ended."
+            for seq in reversed(group.live_sequences):
+                self.lifecycle.end(seq, "error")
 
     def _commit(self, items: list[ScheduledSequence]) -> None:
         for item in items:

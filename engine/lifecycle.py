@@ -82,6 +82,7 @@ class Lifecycle:
             prompt_token_ids=tuple(first.token_ids[: first.num_prompt_tokens]),
             outputs=[self._sequence_output(seq) for seq in chosen],
             finished=group.is_finished,
+            error=group.error or None,
         )
 
     def _sequence_output(self, seq: Sequence) -> SequenceOutput:

@@ -21,7 +21,8 @@ class SequenceOutput:
 
 @dataclass(frozen=True, slots=True)
 class RequestOutput:
-    """One request, best sample first for beams, in order of index otherwise. `error`: why it was refused."""
+    """One request, best sample first for beams, in order of index otherwise. `error`: why it was refused
+    or ended before its time."""
 
     request_id: str
     prompt_token_ids: tuple[int, ...] = ()

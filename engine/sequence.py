@@ -65,6 +65,8 @@ class SequenceGroup:
     status: GroupStatus = "waiting"
     deferred_reason: str = ""
     next_index: int = field(default=1)
+    error: str = ""
+    """Why it ended before its time, in one sentence."""
 
     @property
     def live_sequences(self) -> list[Sequence]:

@@ -15,6 +15,8 @@ STATUS = {
     "finished": "finished",
     "refused": "refused",
 }
+REASONS = {"error": "the model failed on it, and the others go on; the server's log has the details"}
+"""Reasons that need more than the engine's own word."""
 
 
 def request_list(moment: Moment) -> str:
@@ -25,7 +27,7 @@ def request_list(moment: Moment) -> str:
 
 
 def _request(moment: Moment, request: RequestState, labels: OwnerLabels) -> str:
-    status = STATUS[request.status] + (f": {request.reason}" if request.reason else "")
+    status = STATUS[request.status] + (f": {REASONS.get(request.reason, request.reason)}" if request.reason else "")
     prompt = moment.prompts.get(request.request_id, "")
     lines = "".join(_line(seq_id, request, prompt, moment.texts.get(seq_id, ""), labels) for seq_id in request.seq_ids)
     return (
