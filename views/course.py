@@ -132,9 +132,16 @@ READY = CoursePage(
     "ready",
     "For instructors: packages, model, memory and browser checked before the room fills, with the fix for each.",
 )
+REMOTE_SERVER = CoursePage(
+    "pages/remote_server.py",
+    "Attach to a server",
+    ":material/lan:",
+    "remote_server",
+    "Point the app at a running vLLM or SGLang, or open a recorded stream: prefixes and evictions as they come.",
+)
 LESSONS = (WHAT_IS_CACHED, RESERVED_SPACE, WASTE_BETWEEN, GROWTH, BLOCK_TABLE, SHARING, BATCH)
 LAB = (EQUATION, SHUFFLE, SABOTAGE, RACE, WHY_NOT_SHARED, PREEMPTION)
-COURSE = (HOME, *LESSONS, SUMMARY, LIVE_ENGINE, *LAB, READY)
+COURSE = (HOME, *LESSONS, SUMMARY, LIVE_ENGINE, *LAB, REMOTE_SERVER, READY)
 
 
 def neighbours(page: CoursePage) -> tuple[CoursePage | None, CoursePage | None]:

@@ -43,6 +43,11 @@ class Run:
         return sum(block.block_size for block in self.blocks)
 
     @property
+    def end(self) -> int:
+        """Tokens from where the tree begins to the end of this run."""
+        return self.first_position + self.num_tokens
+
+    @property
     def num_copies(self) -> int:
         return sum(block.num_copies for block in self.blocks)
 
@@ -147,7 +152,7 @@ class _Tree:
 
 
 def _sharing(run: Run) -> tuple[int, int]:
-    return run.num_continuations, run.first_position + run.num_tokens
+    return run.num_continuations, run.end
 
 
 def _begins(token_ids: tuple[int, ...], start: int, part: tuple[int, ...]) -> bool:

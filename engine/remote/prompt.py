@@ -6,7 +6,9 @@ tokens. Without them, all that can be said is what was stored while the request 
 
 from __future__ import annotations
 
+import threading
 import time
+from concurrent.futures import Future
 from dataclasses import dataclass
 
 from engine.cache_events import BlockHash, BlockStored
@@ -40,6 +42,20 @@ class Asked:
     @property
     def is_exact(self) -> bool:
         return self.token_ids is not None
+
+
+def asking(server: RemoteServer, prompt: str, max_tokens: int, api_key: str = "") -> Future[Asked]:
+    """`ask` in a thread of its own, which ends with the program. The future may carry HttpError."""
+    future: Future[Asked] = Future()
+
+    def run() -> None:
+        try:
+            future.set_result(ask(server, prompt, max_tokens, api_key))
+        except Exception as error:
+            future.set_exception(error)
+
+    threading.Thread(target=run, name="prompt", daemon=True).start()
+    return future
 
 
 def ask(server: RemoteServer, prompt: str, max_tokens: int, api_key: str = "") -> Asked:

@@ -142,6 +142,10 @@ class BlockGrid {
     const { pad, header, detail } = this.plan;
     const unit = this.map.picture.unit;
     const text = detail === "text";
+    if (isPlaceless(this.map)) {
+      putText(card.name, text ? placelessName(card.id) : String(card.id + 1));
+      return;
+    }
     putText(card.name, text && this.kind === "block" ? `block ${card.id}` : `${this.kind === "cpu" ? "cpu " : ""}${card.id}`);
     const state = status === "used" ? this.countText(card.block, text) : status;
     const room = card.box.w - 2 * pad - this.map.picture.ruler.width(card.name.textContent) - 8 * unit;
@@ -208,6 +212,7 @@ class BlockGrid {
     const where = `${this.kind === "cpu" ? "CPU block" : "block"} ${id}`;
     const holders = block.owners.map(([seq, logical]) => `block ${logical} of ${this.map.seqName(seq)}`);
     const words = block.slots.slice(0, 32).filter(Boolean).map((c) => this.map.tokenText(c.token)).join(" ");
+    if (isPlaceless(this.map)) return `${placelessName(id)}, place and holders unknown: ${words}`;
     if (status === "used") {
       return `${where}: ${holders.join(" and ")}, ref_cnt ${holders.length}, ${live} of ${block.slots.length} slots written: ${words}`;
     }

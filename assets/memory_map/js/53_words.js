@@ -81,6 +81,7 @@ class Lanes {
 
 // One line about the lit spot, with the address arithmetic spelled out.
 function readoutText(map, state, target, spots) {
+  if (isPlaceless(map)) return placelessReadout(map, state, target, spots);
   if (!target) return map.withControls ? "Point at a token, a table row or a block to follow it." : "";
   const size = state.layout.block_size;
   const parts = [];
@@ -118,7 +119,8 @@ class Twin {
 
   paint(state, frame) {
     if (!this.box.open) return;
-    this.body.replaceChildren(this.sentences(frame), this.sequences(state), ...this.memory(state));
+    const sequences = isPlaceless(this.map) ? [] : [this.sequences(state)];
+    this.body.replaceChildren(this.sentences(frame), ...sequences, ...this.memory(state));
   }
 
   sentences(frame) {
@@ -133,6 +135,7 @@ class Twin {
   }
 
   memory(state) {
+    if (isPlaceless(this.map)) return [placelessTable(this.map, state)];
     const tables = [];
     if (state.blocks.length) tables.push(makeTable("Physical blocks", ["block", "state", "ref_cnt", "holders", "slots"], this.blockRows(state, state.blocks)));
     if (state.cpu.length) tables.push(makeTable("CPU swap pool", ["block", "state", "ref_cnt", "holders", "slots"], this.blockRows(state, state.cpu)));
@@ -174,7 +177,8 @@ const LEGEND = [
 
 // What the hatches mean, for the kind of memory that is drawn.
 class Legend {
-  constructor(parent) {
+  constructor(map, parent) {
+    this.map = map;
     this.box = htmlEl("ul", "legend", parent);
     this.items = LEGEND.map(([look, text, memory]) => {
       const item = htmlEl("li", "", this.box);
@@ -185,7 +189,7 @@ class Legend {
   }
 
   paint(state) {
-    const shown = { blocks: state.layout.num_blocks > 0, arena: state.layout.num_slots > 0 };
+    const shown = { blocks: state.layout.num_blocks > 0 && !isPlaceless(this.map), arena: state.layout.num_slots > 0 };
     for (const { item, memory } of this.items) item.hidden = !shown[memory];
   }
 }

@@ -61,8 +61,8 @@ class Exports {
   // The payload, with what a live line has added since.
   frames() {
     const { payload, store, traceId } = this.map;
-    const { schema, title, palette } = payload;
-    return { schema, title, trace_id: traceId, palette, frames: store.frames.flatMap((f) => f.parts) };
+    const { schema, title, palette, places } = payload;
+    return { schema, title, trace_id: traceId, palette, places, frames: store.frames.flatMap((f) => f.parts) };
   }
 
   name() {

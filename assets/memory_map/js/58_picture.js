@@ -60,8 +60,9 @@ class Picture {
   placePages(state) {
     const { unit, width, narrow } = this;
     const { num_blocks, num_cpu_blocks, block_size } = state.layout;
-    const tableWidth = narrow ? width : 132 * unit;
-    const bus = { x: tableWidth, width: narrow ? 0 : 56 * unit };
+    const placeless = isPlaceless(this.map); // no tables to draw, and no threads from them
+    const tableWidth = narrow ? width : placeless ? 0 : 132 * unit;
+    const bus = { x: tableWidth, width: narrow || placeless ? 0 : 56 * unit };
     const left = narrow ? 0 : tableWidth + bus.width;
     const top = this.strip.place(state, 2, 0, width - 4);
     const tables = top + this.placeTables(state, top, tableWidth);
@@ -82,7 +83,8 @@ class Picture {
 
   paintPages(state, bus) {
     const n = this.grid.paint(state, state.blocks);
-    this.grid.entitle(`physical memory: ${n.used} used, ${n.cached} cached, ${n.free} free`);
+    if (isPlaceless(this.map)) this.grid.entitle(`stored blocks (physical place unknown): ${n.cached}`);
+    else this.grid.entitle(`physical memory: ${n.used} used, ${n.cached} cached, ${n.free} free`);
     if (this.map.store.usesSwap) {
       const swap = this.cpuGrid.paint(state, state.cpu);
       this.cpuGrid.entitle(`CPU swap pool: ${swap.used} used, ${swap.free} free`);

@@ -34,7 +34,7 @@ class MemoryMap {
     this.link = new Link(this);
     this.live = new LiveFrames(this);
     this.readout = htmlEl("div", "readout", this.root);
-    this.legend = new Legend(this.root);
+    this.legend = new Legend(this, this.root);
     this.beats = new Beats(this.root);
     this.twin = new Twin(this, this.root);
     this.listen();
