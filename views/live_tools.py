@@ -10,11 +10,16 @@ from views.block_table import request_tables
 from views.engine_session import EngineSession
 from views.lab_kernels_eye import SEQUENCE, TOKEN, draw_kernels_eye
 from views.lab_microscope import SLOT, draw_microscope
+from views.lab_time_travel import draw_time_travel
 from views.live_picture import SECONDS_BETWEEN_FRAMES
 from views.memory_map import MapSelection
 
-TABLES, MICROSCOPE, EYE = "Block tables", "Slot microscope", "Kernel's eye"
-TOOLS: dict[str, Callable[[EngineSession], None]] = {MICROSCOPE: draw_microscope, EYE: draw_kernels_eye}
+TABLES, MICROSCOPE = "Block tables", "Slot microscope"
+TOOLS: dict[str, Callable[[EngineSession], None]] = {
+    MICROSCOPE: draw_microscope,
+    "Kernel's eye": draw_kernels_eye,
+    "Time travel": draw_time_travel,
+}
 TOOL = "tool"
 
 

@@ -1,6 +1,6 @@
 """Another future: repeat an engine's life up to a step, then let an engine with other settings take over.
 
-    branch = branch_at(engine, make_parts, 12, replace(engine.config, block_size=16))
+    branch = branch_at(past_of(engine), make_parts, 12, replace(engine.config, block_size=16))
     branch.past, branch.future            two traces with one count of steps, for one chart
 
 The requests move; their keys and values do not. Like a server restarted with other settings, the new engine computes
@@ -43,29 +43,43 @@ class Branch:
     is_complete: bool
 
 
-def branch_at(engine: Engine, make_parts: PartsMaker, at_step: int, config: EngineConfig) -> Branch:
-    """The engine is only read. Later requests, aborts and the rest come to the new engine at their own steps.
+@dataclass(frozen=True, slots=True)
+class Past:
+    """An engine's life so far, ready to be repeated. Later steps of that engine do not change it."""
+
+    config: EngineConfig
+    trace: Trace
+    actions: tuple[Action, ...]
+
+
+def past_of(engine: Engine) -> Past:
+    """Only reads, and quickly: no model runs."""
+    trace = Trace(dict(engine.trace.info), list(engine.trace.events), engine.trace.step)
+    return Past(engine.config, trace, actions_of(engine))
+
+
+def branch_at(past: Past, make_parts: PartsMaker, at_step: int, config: EngineConfig) -> Branch:
+    """Later requests, aborts and the rest come to the new engine at their own steps.
 
     Raises IndexError for a step that the trace does not have, ValueError when a sequence is too long for `config`.
     """
-    if not 0 <= at_step <= engine.trace.num_steps:
-        raise IndexError(f"Step {at_step} is outside this trace, which has steps 0 to {engine.trace.num_steps}.")
-    actions = actions_of(engine)
-    repeated = Engine(engine.config, make_parts(engine.config))
-    _live(repeated, actions, at_step)
+    if not 0 <= at_step <= past.trace.num_steps:
+        raise IndexError(f"Step {at_step} is outside this trace, which has steps 0 to {past.trace.num_steps}.")
+    repeated = Engine(past.config, make_parts(past.config))
+    _live(repeated, past.actions, at_step)
     future = Engine(config, make_parts(config))
     future.trace.step = at_step
     logprobs = _logprobs_of(repeated.trace)
     for group in repeated.groups:
         if not group.is_finished:
             _move(group, future, logprobs)
-    later = tuple(action for action in actions if action.after_step > at_step)
+    later = tuple(action for action in past.actions if action.after_step > at_step)
     _live(future, later, at_step + MAX_STEPS)
     return Branch(
         at_step=at_step,
-        past=engine.trace,
+        past=past.trace,
         future=future.trace,
-        is_past_repeated=_told(repeated.trace, at_step) == _told(engine.trace, at_step),
+        is_past_repeated=_told(repeated.trace, at_step) == _told(past.trace, at_step),
         is_complete=not future.has_unfinished_requests(),
     )
 

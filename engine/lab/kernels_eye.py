@@ -45,7 +45,8 @@ class SeenToken:
 class BlockVisit:
     """One block. `maximum`, `total`: the running figures after it (total = sum of exp(score - maximum)).
 
-    `exponentials`: exp(score - maximum) of each token here, what it adds to the total. `shrink`: what the total so far was multiplied by because the maximum grew. `weight`: the block's final share.
+    `exponentials`: exp(score - maximum) of each token here, what it adds to the total. `shrink`: what the
+    total so far was multiplied by because the maximum grew. `weight`: the block's final share.
     """
 
     logical_index: int

@@ -38,14 +38,6 @@ def live(page: Page, embedded_server: AppServer) -> LivePage:
     return live
 
 
-def table_of(live: LivePage, caption: str) -> list[list[str]]:
-    """The rows of the table that says the same as a chart."""
-    live.page.get_by_text(f"{caption}: the same as a table").click()
-    table = live.page.get_by_role("region", name=caption)
-    expect(table).to_be_visible()
-    return [row.locator("td").all_inner_texts() for row in table.locator("tbody tr").all()]
-
-
 def test_a_clicked_slot_is_explained_down_to_its_bytes_and_numbers(live: LivePage, engine: Engine) -> None:
     slot = live.page.locator(".st-key-memory_map rect[data-kind='slot'][data-block='0'][data-off='2']")
     slot.click()
@@ -65,7 +57,7 @@ def test_a_clicked_slot_is_explained_down_to_its_bytes_and_numbers(live: LivePag
     words = live.page.inner_text("[data-testid=stMain]")
     assert place_in_words(view.place) in words
     assert str(view.place.strides) in words
-    rows = table_of(live, "Keys and values of slot 2, layer 11, KV head 1, after step 4")
+    rows = live.table_of("Keys and values of slot 2, layer 11, KV head 1, after step 4")
     assert [float(row[1]) for row in rows] == pytest.approx(view.key, abs=1e-6)
     assert [float(row[2]) for row in rows] == pytest.approx(view.value, abs=1e-6)
     assert max(map(abs, view.key)) > 0.1
@@ -93,7 +85,7 @@ def test_the_kernel_is_followed_block_by_block_to_its_own_output(live: LivePage,
     expect(division).to_have_text(f"log of the sum of exp(score): {view.log_sum_exp:.6f}")
     notice = live.page.get_by_text("Worked out block by block")
     assert f"differ by at most {view.largest_difference:.2g}" in notice.inner_text()
-    rows = table_of(live, f"What token {position} of A#1 reads: weight of each physical block")
+    rows = live.table_of(f"What token {position} of A#1 reads: weight of each physical block")
     assert [row[1] for row in rows] == [str(visit.block_id) for visit in view.visits]
     assert [float(row[5]) for row in rows] == pytest.approx([v.weight for v in view.visits], abs=1e-6)
     assert sum(float(row[5]) for row in rows) == pytest.approx(1, abs=1e-5)

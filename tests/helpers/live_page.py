@@ -104,6 +104,13 @@ class LivePage:
         rows = self.page.locator(f"[data-block-table='{seq_id}'] tbody tr").all()
         return [row.locator(".pv-piece:not(.empty)").all_text_contents() for row in rows]
 
+    def table_of(self, caption: str) -> list[list[str]]:
+        """The rows of the table that says the same as a chart."""
+        self.page.get_by_text(f"{caption}: the same as a table").click()
+        table = self.page.get_by_role("region", name=caption)
+        expect(table).to_be_visible()
+        return [row.locator("td").all_inner_texts() for row in table.locator("tbody tr").all()]
+
     def _text(self, selector: str) -> str:
         content = self.page.locator(selector).text_content()
         assert content is not None

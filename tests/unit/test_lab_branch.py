@@ -8,7 +8,7 @@ import pytest
 
 from engine import Engine, EngineConfig, SamplingParams, Trace
 from engine.events import PoolCreated, RequestRefused, SequenceScheduled
-from engine.lab.branch import branch_at
+from engine.lab.branch import branch_at, past_of
 from engine.outputs import RequestOutput
 from engine.parts import EngineParts
 from tests.helpers.hash_model import hash_engine
@@ -60,7 +60,7 @@ def check_every_step(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("change", [{"block_size": 3}, {"num_blocks": 22}, {"enable_prefix_caching": False}])
 def test_the_words_go_on_whatever_becomes_of_memory(at_step: int, change: dict[str, int]) -> None:
     engine = busy_engine()
-    branch = branch_at(engine, make_parts, at_step, replace(CONFIG, **change))
+    branch = branch_at(past_of(engine), make_parts, at_step, replace(CONFIG, **change))
     assert branch.is_past_repeated and branch.is_complete
     old, new = tokens(branch.past, "A", "B", "C"), tokens(branch.future, "A", "B", "C")
     assert new and all(old[seq_id] == token_ids for seq_id, token_ids in new.items())
@@ -73,7 +73,8 @@ def test_the_words_go_on_whatever_becomes_of_memory(at_step: int, change: dict[s
 
 
 def test_known_tokens_are_computed_again_and_said_so() -> None:
-    branch = branch_at(busy_engine(), make_parts, 4, replace(CONFIG, block_size=8, enable_prefix_caching=False))
+    without_cache = replace(CONFIG, block_size=8, enable_prefix_caching=False)
+    branch = branch_at(past_of(busy_engine()), make_parts, 4, without_cache)
     first = [e for e in branch.future.events_of(5) if isinstance(e, SequenceScheduled) and e.seq_id == "A"]
     # 6 prompt tokens and 3 of the 4 chosen ones were computed; the fourth runs for the first time.
     assert [(e.start, e.num_new_tokens, e.num_recomputed_tokens) for e in first] == [(0, 10, 9)]
@@ -82,11 +83,11 @@ def test_known_tokens_are_computed_again_and_said_so() -> None:
 def test_a_past_that_was_not_like_this_is_admitted() -> None:
     engine = busy_engine()
     engine.config = replace(CONFIG, block_size=5)
-    assert not branch_at(engine, make_parts, 6, CONFIG).is_past_repeated
+    assert not branch_at(past_of(engine), make_parts, 6, CONFIG).is_past_repeated
 
 
 def test_what_the_new_engine_cannot_hold_is_refused_in_its_log() -> None:
-    branch = branch_at(busy_engine(), make_parts, 2, replace(CONFIG, num_blocks=5))
+    branch = branch_at(past_of(busy_engine()), make_parts, 2, replace(CONFIG, num_blocks=5))
     refused = [event.request_id for event in branch.future if isinstance(event, RequestRefused)]
     assert "A" in refused and branch.is_complete
     assert tokens(branch.future, "C") == tokens(branch.past, "C")
@@ -95,6 +96,20 @@ def test_what_the_new_engine_cannot_hold_is_refused_in_its_log() -> None:
 def test_steps_and_lengths_out_of_range() -> None:
     engine = busy_engine()
     with pytest.raises(IndexError, match="outside this trace"):
-        branch_at(engine, make_parts, 99, CONFIG)
+        branch_at(past_of(engine), make_parts, 99, CONFIG)
     with pytest.raises(ValueError, match="max_model_len must be larger"):
-        branch_at(engine, make_parts, 4, replace(CONFIG, max_model_len=8))
+        branch_at(past_of(engine), make_parts, 4, replace(CONFIG, max_model_len=8))
+
+
+def test_the_past_stands_still_while_its_engine_goes_on() -> None:
+    engine = Engine(CONFIG, make_parts(CONFIG))
+    engine.add_request([1, 2, 3, 4, 5, 6], SamplingParams(max_tokens=14))
+    for _ in range(5):
+        engine.step()
+    past = past_of(engine)
+    engine.add_request([3, 2, 1], SamplingParams(max_tokens=9))
+    engine.step()
+    branch = branch_at(past, make_parts, 5, CONFIG)
+    assert branch.is_past_repeated
+    assert (branch.past.num_steps, len(branch.past.at(5).requests)) == (5, 1)
+    assert list(branch.future.at(branch.future.num_steps).requests) == ["A"]

@@ -1,0 +1,37 @@
+"""Two runs side by side: counts after every step, and where their words part."""
+
+from __future__ import annotations
+
+import pytest
+
+from engine import Engine, EngineConfig, SamplingParams, Trace
+from engine.lab.two_futures import SequenceInBoth, future_of, sequences_in_both
+from tests.helpers.hash_model import hash_engine
+
+
+def run(prompt: list[int], block_size: int = 4, max_tokens: int = 6) -> Trace:
+    engine: Engine = hash_engine(EngineConfig(block_size=block_size, num_blocks=12, max_model_len=40))
+    engine.add_request(prompt, SamplingParams(max_tokens=max_tokens))
+    while engine.has_unfinished_requests():
+        engine.step()
+    return engine.trace
+
+
+def test_the_counts_of_every_step_from_the_first_on() -> None:
+    future = future_of(run([1, 2, 3]), 2)
+    assert (future.first_step, future.last_step) == (2, 6)
+    # 3 prompt tokens and one more after step 2; one more each step; the sixth token ends it and frees all.
+    assert [usage.num_held_slots for usage in future.usage] == [4, 8, 8, 8, 0]
+    assert (future.peak_held_slots, future.peak_used_blocks, future.counters.num_allocations) == (8, 2, 2)
+
+
+def test_a_step_that_is_not_there_is_refused() -> None:
+    with pytest.raises(IndexError, match="steps 0 to 6"):
+        future_of(run([1, 2, 3]), 7)
+
+
+def test_words_are_compared_as_far_as_both_runs_go() -> None:
+    assert sequences_in_both(run([1, 2, 3]), run([1, 2, 3], block_size=3, max_tokens=4)) == (
+        SequenceInBoth("A", 7, None),
+    )
+    assert sequences_in_both(run([1, 2, 3]), run([1, 2, 9])) == (SequenceInBoth("A", 9, 2),)
