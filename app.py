@@ -6,9 +6,11 @@ import contextlib
 from collections.abc import AsyncIterator
 
 import streamlit as st
+from starlette.middleware import Middleware
 
 from views import server
 from views.course import navigation_pages
+from views.door import Door
 from views.fault import say_plainly
 from views.frames_route import FRAMES_ROUTE
 from views.html_parts import STYLE_SHEET
@@ -34,4 +36,10 @@ def main() -> None:
 if st.runtime.exists():
     main()
 else:
-    app = st.App(__file__, lifespan=lifespan, on_script_error=say_plainly, routes=[FRAMES_ROUTE])
+    app = st.App(
+        __file__,
+        lifespan=lifespan,
+        on_script_error=say_plainly,
+        routes=[FRAMES_ROUTE],
+        middleware=[Middleware(Door)],
+    )

@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
+import re
+from pathlib import Path
+
+import streamlit
 from streamlit.runtime.pages_manager import PagesManager
 
 
@@ -12,3 +18,10 @@ def pages_come_from_navigation_only() -> None:
     would answer a first deep link by running the page's file alone, without `app.py` around it.
     """
     PagesManager.uses_pages_directory = False
+
+
+def inline_script_hashes() -> list[str]:
+    """`sha256-...` of every script that stands inside Streamlit's own page, as a content security policy names it."""
+    page = (Path(streamlit.__file__).parent / "static" / "index.html").read_text("utf-8")
+    scripts = re.findall(r"<script>(.*?)</script>", page, re.DOTALL)
+    return [f"sha256-{base64.b64encode(hashlib.sha256(s.encode()).digest()).decode()}" for s in scripts]
