@@ -48,6 +48,13 @@ def cached_folder(name: str, fill: Callable[[Path], None]) -> Path:
     return folder
 
 
+def cached_copy(folder: Path, root: Path) -> Path:
+    """Copy a folder of the cache into another cache's `root`, whole: its manifest goes with it."""
+    target = root / folder.name
+    shutil.copytree(folder, target)
+    return target
+
+
 def is_intact(folder: Path) -> bool:
     """Whether the folder holds exactly the bytes its manifest promises."""
     try:
