@@ -25,9 +25,9 @@ draw_notes()
 draw_problems(now)
 if now.source is not None:
     step, words = draw_choices(now)
+    draw_prompt(now)
     if step is None:
         draw_live(now, words)
     else:
         draw_moment(now, step, words)
-    draw_prompt(now)
     draw_export(now)

@@ -36,12 +36,14 @@ def draw_metrics(samples: Sequence[MetricsSample]) -> None:
     if not samples:
         return
     st.header("The server's own figures")
+    sides = st.columns(2)
     for number, (title, unit, fields) in enumerate(_METRICS):
         table = metrics_table(samples, fields)
         columns = [column for column in table.columns if column != TIME]
         if columns:
-            st.subheader(title)
-            draw_chart(line_chart(table, TIME, columns, unit), table, title, key=f"remote_metrics_{number}")
+            with sides[number % len(sides)]:
+                st.subheader(title)
+                draw_chart(line_chart(table, TIME, columns, unit), table, title, key=f"remote_metrics_{number}")
 
 
 def flow_table(flow: Sequence[Second]) -> pd.DataFrame:

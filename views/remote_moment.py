@@ -15,7 +15,7 @@ def draw_choices(now: Shown) -> tuple[int | None, Words]:
     """The moment to show, None for the newest as it comes; and how to write tokens."""
     source = now.source
     assert source is not None
-    facts = source.facts
+    facts = now.facts = source.facts
     st.header(facts.name)
     if facts.is_recorded:
         st.html(notice(RECORDED_NOTE))

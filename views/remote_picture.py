@@ -62,6 +62,8 @@ def _draw_newest(now: Shown, words: Words) -> None:
     if server is None:
         return
     server.seen()
+    if server.facts != now.facts:
+        st.rerun()  # it has told its name or its model by now, which the page outside shows
     for problem in server.problems():
         st.html(notice(problem, "problem"))
     _draw(now, server, server.at(server.last_step), words)

@@ -20,8 +20,8 @@ def draw_prompt(now: Shown) -> None:
     server = now.server
     if server is None or server.addresses.api is None:
         return
-    st.header("Send a prompt")
-    st.text_area("Prompt for the server", EXAMPLE, key="remote_prompt", max_chars=LONGEST_PROMPT, height=100)
+    st.subheader("Send a prompt")
+    st.text_area("Prompt for the server", EXAMPLE, key="remote_prompt", max_chars=LONGEST_PROMPT, height=80)
     left, right = st.columns(2)
     with left:
         st.number_input("New tokens at most", 1, MOST_TOKENS, 16, key="remote_max_tokens")
@@ -65,7 +65,7 @@ def _draw_answer(asked: Asked) -> None:
     st.text(asked.text)
     stored, found = plural(len(asked.stored), "block"), plural(len(asked.found), "block")
     if asked.is_exact:
-        said = f"This prompt and its answer stored {stored} and found {found} already there. They are marked above."
+        said = f"This prompt and its answer stored {stored} and found {found} already there. They are marked below."
     else:
         said = f"The server names no token ids, so all that is known is time: {stored} stored while it answered."
     st.html(notice(said))

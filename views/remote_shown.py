@@ -28,10 +28,14 @@ _KEY = "remote_shown"
 
 @dataclass
 class Shown:
-    """`source` None: nothing yet. `problem`: why the last wish could not be met. `asking`: a prompt under way."""
+    """`source` None: nothing yet. `problem`: why the last wish could not be met. `asking`: a prompt under way.
+
+    `facts`: what the source said of itself when the page was drawn last.
+    """
 
     source: TraceSource | None = None
     problem: str = ""
+    facts: SourceFacts | None = None
     asked: Asked | None = None
     asking: Future[Asked] | None = None
 

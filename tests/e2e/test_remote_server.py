@@ -1,0 +1,117 @@
+"""The page over a live server of our own and over the recorded stream, in a browser."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from engine.trace import Trace
+from tests.helpers.app_server import AppServer
+from tests.helpers.remote_page import MILLISECONDS, RemotePage
+from tests.helpers.serve import TINY, ServedEngine, served_engine
+
+HOSTILE = "<img src=x onerror=alert(1)> $5 **b** :red[x]"
+
+
+@pytest.fixture(scope="module")
+def served() -> Iterator[ServedEngine]:
+    with served_engine() as server:
+        yield server
+
+
+@pytest.fixture
+def remote(page: Page, app_server: AppServer) -> RemotePage:
+    return RemotePage(page, app_server.url)
+
+
+def attach(remote: RemotePage, served: ServedEngine) -> RemotePage:
+    publisher = served.publisher
+    remote.open(events=publisher.endpoint, replay=publisher.replay_endpoint, api=served.url)
+    remote.press("attach")
+    expect(remote.page.get_by_role("heading", name="vLLM at tcp://")).to_be_visible(timeout=MILLISECONDS)
+    return remote
+
+
+def complete(served: ServedEngine, prompt: str, max_tokens: int) -> str:
+    answer = served.client.completions.create(
+        model=TINY, prompt=prompt, max_tokens=max_tokens, temperature=0, extra_body={"ignore_eos": True}
+    )
+    return answer.choices[0].text
+
+
+def num_held(served: ServedEngine) -> tuple[str, str]:
+    """Different contents and copies in the engine's own pool."""
+    findable = served.engine.kv.pool._findable
+    return str(len(findable)), str(sum(map(len, findable.values())))
+
+
+def test_what_a_client_sends_is_seen_as_it_is_in_the_pool(remote: RemotePage, served: ServedEngine) -> None:
+    complete(served, "before the page looked", 6)
+    attach(remote, served)
+    remote.expect_figure("num_blocks", num_held(served)[0])
+    complete(served, "after it looked: " + HOSTILE, 6)
+    blocks, copies = num_held(served)
+    remote.expect_figure("num_blocks", blocks)
+    remote.expect_figure("num_copies", copies)
+    remote.expect_figure("pool_blocks", "48")
+    expect(remote.cards).to_have_count(int(copies))
+    expect(remote.forest).to_contain_text("after it looked: " + HOSTILE)
+    assert remote.page.locator("img[src=x]").count() == 0
+    expect(remote.page.get_by_text("stored blocks (physical place unknown)")).to_be_visible()
+    assert "ref_cnt" not in remote.page.locator(".st-key-remote_map").inner_text()
+
+
+def test_a_prompt_from_the_page_is_answered_and_its_blocks_are_marked(remote: RemotePage, served: ServedEngine) -> None:
+    attach(remote, served)
+    remote.page.get_by_label("Prompt for the server").fill("mark my blocks")
+    remote.page.get_by_label("New tokens at most").fill("4")
+    remote.page.keyboard.press("Tab")
+    remote.settle()
+    remote.press("send_prompt")
+    said = remote.page.get_by_text("This prompt and its answer stored 4 blocks and found 0 blocks already there.")
+    expect(said).to_be_visible(timeout=MILLISECONDS)
+    expect(remote.page.locator("[data-mark=stored]")).to_have_text("4 stored by your prompt", timeout=MILLISECONDS)
+
+
+def test_time_travel_and_export(remote: RemotePage, served: ServedEngine, tmp_path: Path) -> None:
+    complete(served, "something to travel back from", 4)
+    attach(remote, served)
+    blocks, _ = num_held(served)
+    remote.expect_figure("num_blocks", blocks)
+    remote.page.get_by_text("Follow the server").click()
+    remote.settle()
+    slider = remote.page.locator(".st-key-remote_moment input[type=range]")
+    expect(slider).to_be_visible(timeout=MILLISECONDS)
+    slider.focus()
+    remote.page.keyboard.press("Home")
+    remote.settle()
+    remote.expect_figure("num_blocks", "0")
+    with remote.page.expect_download() as download:
+        remote.button("remote_export").click()
+    file = tmp_path / "trace.json"
+    download.value.save_as(file)
+    trace = Trace.from_json(file.read_text("utf-8"))
+    assert trace.at(trace.num_steps).findable.num_blocks == int(blocks)
+
+
+def test_the_recorded_stream_opens_with_one_click_and_shows_the_right_numbers(remote: RemotePage) -> None:
+    remote.open()
+    remote.press("open_recorded")
+    remote.expect_figure("num_blocks", "21")
+    remote.expect_figure("num_stored", "37")
+    remote.expect_figure("num_removed", "16")
+    remote.expect_figure("occupancy", "88%")
+    expect(remote.cards).to_have_count(21)
+    expect(remote.page.get_by_text("Recorded: this happened earlier")).to_be_visible()
+    remote.press("close_remote")
+    expect(remote.cards).to_have_count(0)
+
+
+def test_events_that_are_off_are_told_with_the_option_to_set(remote: RemotePage, served: ServedEngine) -> None:
+    remote.open(events="tcp://127.0.0.1:1", replay="", api=served.url)
+    remote.press("attach")
+    alert = remote.page.get_by_role("alert").first
+    expect(alert).to_contain_text("events are off. Start it with --kv-events-config", timeout=MILLISECONDS)

@@ -1,0 +1,44 @@
+"""The page over a server, as a person uses it."""
+
+from __future__ import annotations
+
+from urllib.parse import urlencode
+
+from playwright.sync_api import Locator, Page, expect
+
+MILLISECONDS = 30_000
+
+
+class RemotePage:
+    def __init__(self, page: Page, base_url: str) -> None:
+        self.page = page
+        self.base_url = base_url
+
+    def open(self, **address: object) -> RemotePage:
+        self.page.goto(f"{self.base_url}/remote_server?{urlencode(address)}")
+        expect(self.button("attach")).to_be_visible(timeout=MILLISECONDS)
+        self.settle()
+        return self
+
+    def settle(self) -> None:
+        self.page.wait_for_timeout(150)
+        self.page.wait_for_selector("[data-testid=stApp][data-test-script-state=notRunning]")
+
+    def button(self, key: str) -> Locator:
+        return self.page.locator(f".st-key-{key} button")
+
+    def press(self, key: str) -> None:
+        self.button(key).click()
+        self.settle()
+
+    def expect_figure(self, field: str, value: str) -> None:
+        figure = self.page.locator(f"[data-figure='report.{field}']")
+        expect(figure).to_have_text(value, timeout=MILLISECONDS)
+
+    @property
+    def forest(self) -> Locator:
+        return self.page.locator(".pv-forest")
+
+    @property
+    def cards(self) -> Locator:
+        return self.page.locator(".st-key-remote_map svg [data-kind=block]")
