@@ -10,7 +10,6 @@ plain copy moves.
 """
 
 import argparse
-import json
 import math
 import statistics
 import sys
@@ -23,6 +22,7 @@ import torch
 from torch import Tensor
 
 from benchmarks.attention_rivals import contiguous_sdpa, flex_sdpa, gather_then_sdpa, plain_loop
+from benchmarks.tables import Row, progress, show
 from kernels.backend import select_backend
 
 CACHED_BYTES = 192 << 20
@@ -57,18 +57,18 @@ def main() -> None:
     copy_bandwidth = measure_copy_bandwidth(device)
     rows = []
     for case in cases_of(options):
-        print(f"{case.batch} x {case.context}, block {case.block_size}, {case.dtype} ...", file=sys.stderr, flush=True)
+        progress(f"{case.batch} x {case.context}, block {case.block_size}, {case.dtype} ...")
         contestants, num_layers = line_up(case, device)
         times = race(contestants, num_layers, options.rounds, device)
         best = times[default.name]
-        row: dict[str, object] = {
+        row: Row = {
             "batch": case.batch, "context": case.context, "block": case.block_size, "dtype": case.dtype,
             **{name: round(1e3 * seconds, 4) for name, seconds in times.items()},
             "paged:contiguous": round(best / times["contiguous SDPA"], 2),
             "of copy bandwidth": round(case.bytes_read() / best / copy_bandwidth, 2),
         }  # fmt: skip
         rows.append(row)
-    print(json.dumps(rows)) if options.json else print_table(rows)
+    show(rows, as_json=options.json, command=f"python -m benchmarks.attention {' '.join(sys.argv[1:])}")
 
 
 def parse_options() -> argparse.Namespace:
@@ -192,15 +192,6 @@ def measure_copy_bandwidth(device: torch.device) -> float:
 
     best = min(seconds_of(copy, device) for _ in range(5))
     return 2 * CACHED_BYTES / best
-
-
-def print_table(rows: list[dict[str, object]]) -> None:
-    """Contestants missing in a row, because they cannot run there, leave a dash."""
-    columns = list(dict.fromkeys(name for row in rows for name in row))
-    lines = [columns, *([str(row.get(name, "-")) for name in columns] for row in rows)]
-    widths = [max(len(line[i]) for line in lines) for i in range(len(columns))]
-    for line in lines:
-        print("  ".join(cell.rjust(width) for cell, width in zip(line, widths, strict=True)))
 
 
 if __name__ == "__main__":

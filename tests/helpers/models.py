@@ -9,13 +9,12 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedModel
+from transformers import PreTrainedModel
 
 from engine.kv_store import KVStore
 from engine.model_runner import ModelRunner
-from engine.progress import ignore_progress
 from engine.weights import LoadedModel, load_model
-from engine.weights_embedded import EMBEDDED_MODEL, eight_bits, embedded_folder, four_bits, read_tensors
+from engine.weights_embedded import EMBEDDED_MODEL
 from kernels.backend import select_backend
 
 CPU = torch.device("cpu")
@@ -86,27 +85,3 @@ def transformers_logits(model: PreTrainedModel, token_ids: list[int]) -> Tensor:
     """Logits after every token, [num_tokens, vocab_size]."""
     logits: Tensor = model(torch.tensor([token_ids])).logits[0]
     return logits
-
-
-@cache
-def embedded_in_transformers() -> LlamaForCausalLM:
-    """The embedded model as transformers runs it in float32, from the dequantised weights of our cache.
-
-    Building it this way takes a second instead of the many that transformers needs to read the GGUF itself.
-    """
-    folder = embedded_folder(ignore_progress)
-    tensors = read_tensors(folder)
-    weights = {name: tensor for name, tensor in tensors.items() if name.endswith(".weight")}
-    for name in (name.removesuffix(".nibbles") for name in tensors if name.endswith(".nibbles")):
-        weights[f"{name}.weight"] = four_bits(tensors, name).dequantised()
-    tied = eight_bits(tensors, "model.embed_tokens").dequantised()
-    weights |= {"model.embed_tokens.weight": tied, "lm_head.weight": tied}
-    return _llama_around(weights, LlamaConfig.from_pretrained(folder))
-
-
-def _llama_around(weights: dict[str, Tensor], config: LlamaConfig) -> LlamaForCausalLM:
-    with torch.device("meta"):
-        model = LlamaForCausalLM(config)
-    model.load_state_dict(weights, assign=True)
-    model.model.rotary_emb = type(model.model.rotary_emb)(config)  # its frequencies are no weights
-    return model.eval()

@@ -6,7 +6,8 @@ from functools import cache
 
 import torch
 
-from tests.helpers.models import embedded_in_transformers, loaded
+from benchmarks.embedded_model import in_transformers
+from tests.helpers.models import loaded
 
 PROMPTS = (
     "The red fox",
@@ -47,7 +48,7 @@ def greedy_continuations() -> tuple[tuple[int, ...], ...]:
     pad = 0
     ids = torch.tensor([[pad] * (width - len(p)) + p for p in prompts])
     mask = torch.tensor([[0] * (width - len(p)) + [1] * len(p) for p in prompts])
-    written = embedded_in_transformers().generate(
+    written = in_transformers().generate(
         ids,
         attention_mask=mask,
         do_sample=False,
@@ -61,7 +62,7 @@ def greedy_continuations() -> tuple[tuple[int, ...], ...]:
 
 def beam_continuation(token_ids: list[int], beam_width: int, num_tokens: int) -> tuple[int, ...]:
     """`generate(num_beams=beam_width)` with its defaults: the best beam, its end token included."""
-    written = embedded_in_transformers().generate(
+    written = in_transformers().generate(
         torch.tensor([token_ids]),
         num_beams=beam_width,
         do_sample=False,

@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 import torch
 
+from benchmarks.embedded_model import in_transformers
 from engine.model_runner import ModelRunner
 from engine.weights_tiny import tiny_weights
-from tests.helpers.models import Item, Tokens, embedded_in_transformers, loaded, new_kv_store, paged_logits
+from tests.helpers.models import Item, Tokens, loaded, new_kv_store, paged_logits
 from tests.helpers.models import transformers_logits as logits_of
 
 TEXT = list(b"A block table maps logical blocks to physical ones.")
@@ -73,7 +74,7 @@ PROMPTS = ["The red fox", "In 2024, 12345 visitors came to the Café. \t They or
 def test_embedded_logits_equal_transformers(prompt: str) -> None:
     model = loaded()
     token_ids = model.tokenizer.encode(prompt)
-    expected = logits_of(embedded_in_transformers(), token_ids)
+    expected = logits_of(in_transformers(), token_ids)
     ours = paged_logits(model, token_ids, [1] * len(token_ids), backend="auto", block_size=5)
     torch.testing.assert_close(ours, expected, atol=1e-3, rtol=0)  # logits reach 24; float32 holds 7 digits of that
     assert torch.equal(ours.argmax(-1), expected.argmax(-1))

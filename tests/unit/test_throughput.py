@@ -1,0 +1,75 @@
+"""The throughput benchmark counts what it says it counts, and gives everybody the same work."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from benchmarks.contestants import Job, Limits, OurEngine, TransformersGenerate
+from benchmarks.throughput import Cell, decode_speed, measure, peer_of, random_job, rows_of
+
+PEER_LOOP = Path(__file__).resolve().parents[2] / "benchmarks" / "peers"
+
+
+class Scripted:
+    """A contestant with known times."""
+
+    description = "scripted"
+
+    def __init__(self, *runs: list[float]) -> None:
+        self.runs = list(runs)
+        self.jobs: list[Job] = []
+
+    def run(self, job: Job) -> list[float]:
+        self.jobs.append(job)
+        return self.runs.pop(0)
+
+
+def test_a_row_is_the_median_of_the_rounds_without_the_first() -> None:
+    cell = Cell(batch=2, prompt=3, new_tokens=3)
+    slow, fast = [1.0, 2.0, 9.0], [0.5, 1.0, 1.5]
+    ours = Scripted([100.0, 200.0, 300.0], fast, fast, slow)
+    other = Scripted(*[[1.0, 2.0, 3.0]] * 4)
+    [row, beside] = rows_of(cell, measure(cell, {"ours": ours, "other": other}, rounds=3, cell_seconds=60))
+    assert row == {
+        "batch": 2, "prompt": 3, "contestant": "ours", "rounds": 3,
+        "tokens/s": 4.0, "first ms": 500.0, "decode tokens/s": 4.0, "beside ours": 1.0,
+    }  # fmt: skip
+    assert (beside["tokens/s"], beside["decode tokens/s"], beside["beside ours"]) == (2.0, 2.0, 0.5)
+    assert ours.jobs == other.jobs and len({str(job) for job in ours.jobs}) == 4
+
+
+def test_decode_speed_starts_when_every_sequence_has_a_token() -> None:
+    assert decode_speed(Cell(4, 16, 3), [10.0, 10.5, 11.0]) == 8.0
+
+
+def test_a_round_that_takes_too_long_is_the_only_one_and_counts() -> None:
+    times = [1.0, 2.0]
+    measured = measure(Cell(1, 2, 2), {"ours": Scripted(times)}, rounds=5, cell_seconds=0.0)
+    assert measured == {"ours": [times]}
+
+
+@pytest.mark.embedded
+def test_ours_and_transformers_take_the_same_job_and_stamp_every_token() -> None:
+    job = random_job(Cell(2, 5, 4), 1)
+    for contestant in (OurEngine("cpu", "float32", "cpu", Limits(2, 9)), TransformersGenerate("float32", "cpu")):
+        times = contestant.run(job)
+        assert len(times) == 4 and times == sorted(times) and times[0] > 0
+
+
+def test_a_peer_answers_in_lines_of_json_whatever_its_engine_prints() -> None:
+    program = "from peer_loop import serve\nprint('noise')\nserve('toy 1', lambda p, n: print('more') or [len(p), n])"
+    job = json.dumps({"prompts": [[1], [2]], "num_tokens": 7})
+    done = subprocess.run([sys.executable, "-c", program], input=job, cwd=PEER_LOOP, capture_output=True, text=True)
+    assert done.stdout.splitlines() == ['{"engine": "toy 1"}', '{"times": [2, 7]}']
+    assert "noise" in done.stderr and "more" in done.stderr
+
+
+def test_a_peer_is_named_with_its_interpreter() -> None:
+    assert peer_of("vllm=/opt/v/bin/python") == ("vllm", "/opt/v/bin/python")
+    with pytest.raises(Exception, match="not vllm=PYTHON or llamacpp=PYTHON"):
+        peer_of("sglang=/opt/python")
