@@ -9,11 +9,13 @@ import streamlit as st
 from starlette.middleware import Middleware
 
 from views import server
-from views.course import navigation_pages
+from views.course import ROOM, navigation_pages
 from views.door import Door
 from views.fault import say_plainly
 from views.frames_route import FRAMES_ROUTE
 from views.html_parts import STYLE_SHEET
+from views.room.bar import draw_room_bar
+from views.room.lines import ROOM_ROUTES
 from views.streamlit_private import pages_come_from_navigation_only
 
 SIDEBAR_PIXELS = 250
@@ -30,7 +32,9 @@ async def lifespan(_app: st.App) -> AsyncIterator[None]:
 def main() -> None:
     st.set_page_config(page_icon="📄", layout="wide", initial_sidebar_state=SIDEBAR_PIXELS)
     st.html(STYLE_SHEET)
-    st.navigation(navigation_pages()).run()
+    page = st.navigation(navigation_pages())
+    draw_room_bar(is_room_page=page.url_path == ROOM.url_path)
+    page.run()
 
 
 if st.runtime.exists():
@@ -40,6 +44,6 @@ else:
         __file__,
         lifespan=lifespan,
         on_script_error=say_plainly,
-        routes=[FRAMES_ROUTE],
+        routes=[FRAMES_ROUTE, *ROOM_ROUTES],
         middleware=[Middleware(Door)],
     )

@@ -139,9 +139,16 @@ REMOTE_SERVER = CoursePage(
     "remote_server",
     "Point the app at a running vLLM or SGLang, or open a recorded stream: prefixes and evictions as they come.",
 )
+ROOM = CoursePage(
+    "pages/room.py",
+    "Room",
+    ":material/groups:",
+    "room",
+    "A whole group on one engine: join by a code, follow the presenter, send prompts into one batch.",
+)
 LESSONS = (WHAT_IS_CACHED, RESERVED_SPACE, WASTE_BETWEEN, GROWTH, BLOCK_TABLE, SHARING, BATCH)
 LAB = (EQUATION, SHUFFLE, SABOTAGE, RACE, WHY_NOT_SHARED, PREEMPTION)
-COURSE = (HOME, *LESSONS, SUMMARY, LIVE_ENGINE, *LAB, REMOTE_SERVER, READY)
+COURSE = (HOME, *LESSONS, SUMMARY, LIVE_ENGINE, *LAB, REMOTE_SERVER, READY, ROOM)
 
 
 def neighbours(page: CoursePage) -> tuple[CoursePage | None, CoursePage | None]:

@@ -63,6 +63,13 @@ def set_kept(lesson: str, **values: int | str) -> None:
         st.session_state[kept_key(lesson, name)] = value
 
 
+def forget_kept() -> None:
+    """Every value of every lesson is what the address says, or its default: nothing is remembered from before."""
+    for key in _store():
+        st.session_state.pop(key, None)
+    _store().clear()
+
+
 def draw_corrections(lesson: str) -> None:
     """Say what was brought within range, as long as the value stands."""
     for key, entry in _store().items():

@@ -7,6 +7,7 @@ import streamlit as st
 from engine.questions import Choice, Question, question
 from views.html_parts import escaped
 from views.kept import kept, kept_key, set_kept
+from views.room.predictions import share_prediction
 from views.url_values import NumberRule
 
 LARGEST_SEED = 999_999
@@ -33,6 +34,7 @@ def draw_question(lesson: str) -> Question:
             )
         with again:
             st.button("Another one", key=f"another_{lesson}", on_click=_ask_another, args=(lesson, seed))
+        share_prediction(lesson, asked, st.session_state.get(_answer_key(lesson, seed)))
     return asked
 
 

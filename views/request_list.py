@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
+
 from engine.state import RequestState
 from views.engine_session import Moment
 from views.html_parts import escaped, owner_badge, owner_style
@@ -15,24 +18,28 @@ STATUS = {
     "finished": "finished",
     "refused": "refused",
 }
+NO_MARKS: Mapping[str, str] = MappingProxyType({})
 REASONS = {"error": "the model failed on it, and the others go on; the server's log has the details"}
 """Reasons that need more than the engine's own word."""
 
 
-def request_list(moment: Moment) -> str:
-    """Newest request first, a line for each of its sequences."""
+def request_list(moment: Moment, names: Iterable[str] | None = None, marks: Mapping[str, str] = NO_MARKS) -> str:
+    """A line for each sequence of the requests `names` (default: all, newest first). `marks`: a word beside a name."""
     labels = labels_of(moment.state)
-    items = [_request(moment, request, labels) for request in reversed(moment.state.requests.values())]
+    requests = moment.state.requests
+    items = [_request(moment, requests[name], labels, marks.get(name, "")) for name in names or reversed(requests)]
     return f'<ul class="pv-requests">{"".join(items)}</ul>'
 
 
-def _request(moment: Moment, request: RequestState, labels: OwnerLabels) -> str:
+def _request(moment: Moment, request: RequestState, labels: OwnerLabels, mark: str) -> str:
     status = STATUS[request.status] + (f": {REASONS.get(request.reason, request.reason)}" if request.reason else "")
     prompt = moment.prompts.get(request.request_id, "")
     lines = "".join(_line(seq_id, request, prompt, moment.texts.get(seq_id, ""), labels) for seq_id in request.seq_ids)
+    marked = f"<em>{escaped(mark)}</em>" if mark else ""
     return (
         f'<li data-request="{escaped(request.request_id)}" data-status="{request.status}"><div class="head">'
-        f"<strong>Request {escaped(request.request_id)}</strong><span>{escaped(status)}</span></div>{lines}</li>"
+        f"<strong>Request {escaped(request.request_id)}</strong>{marked}<span>{escaped(status)}</span></div>"
+        f"{lines}</li>"
     )
 
 

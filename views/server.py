@@ -17,6 +17,7 @@ from views.left_sessions import LeftSessions
 from views.checkups import Checkups
 from views.model_shelf import ModelShelf
 from views.open_sessions import OpenSessions
+from views.room.rooms import Rooms
 
 if TYPE_CHECKING:
     from engine.weights import LoadedModel
@@ -58,6 +59,11 @@ def checkups() -> Checkups:
     return Checkups()
 
 
+@st.cache_resource(show_spinner=False)
+def rooms() -> Rooms:
+    return Rooms()
+
+
 def start() -> None:
     """Begin to load the default model before the first visitor comes."""
     model_shelf().ask(default_model())
@@ -65,6 +71,7 @@ def start() -> None:
 
 def stop() -> None:
     """Let every engine finish its step and end."""
+    rooms().close_all()
     open_sessions().close_all()
 
 

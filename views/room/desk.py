@@ -1,0 +1,98 @@
+"""The presenter's desk: what only the token allows. Nothing else reads names, moves the room or steps its engine."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from views.room import codes
+from views.room.answers import QuestionName
+from views.room.limits import Spent
+from views.room.place import Place
+from views.room.room import Room
+from views.room.settings import RoomSettings
+
+ENDED_BY_PRESENTER = "The presenter has ended the room."
+
+
+class NotPresenterError(PermissionError):
+    """The token is not this room's. The message is one plain sentence."""
+
+
+@dataclass(frozen=True)
+class People:
+    """Attendees, without the presenter. `names` of those who are here, `stuck` of those who say so."""
+
+    num_joined: int
+    names: tuple[str, ...]
+    stuck: tuple[str, ...]
+
+
+def desk(room: Room, token: str) -> Desk:
+    """Raises NotPresenterError."""
+    if not codes.is_same(room.token, token):
+        raise NotPresenterError("Only the presenter can do this.")
+    return Desk(room)
+
+
+class Desk:
+    """Made by `desk` alone, which checks the token each time."""
+
+    def __init__(self, room: Room) -> None:
+        self._room = room
+
+    def be_presenter(self, member_id: str) -> None:
+        self._room.member(member_id).is_presenter = True
+        self._room.note_deed()
+
+    def move_to(self, place: Place) -> None:
+        self._room.move_to(place)
+
+    # -- the engine --
+
+    def step(self, expected_step: int) -> None:
+        """One step, if the engine still stands where the presenter saw it."""
+        self._room.engine.step(expected_step)
+        self._room.note_deed()
+
+    def run(self, seconds_between_steps: float) -> None:
+        self._room.engine.pace = seconds_between_steps
+        self._room.note_deed()
+
+    def pause(self) -> None:
+        self._room.engine.pace = None
+        self._room.note_deed()
+
+    def reset(self, settings: RoomSettings) -> None:
+        """A new run of these settings; everybody's share begins again."""
+        self._room.settings = settings
+        self._room.engine.pace = None
+        self._room.engine.begin_anew()
+        for member in list(self._room.members.values()):
+            member.spent = Spent()
+        self._room.note_deed()
+
+    def abort(self, request_id: str) -> None:
+        self._room.engine.abort(request_id)
+        self._room.note_deed()
+
+    def end(self) -> None:
+        self._room.end(ENDED_BY_PRESENTER)
+
+    # -- what nobody else sees --
+
+    def people(self) -> People:
+        attendees = [member for member in list(self._room.members.values()) if not member.is_presenter]
+        return People(
+            len(attendees),
+            tuple(sorted(member.name for member in attendees if member.is_here)),
+            tuple(sorted(member.name for member in attendees if member.is_stuck)),
+        )
+
+    def name_of_owner(self, request_id: str) -> str:
+        """Whose prompt this is; "" for somebody who has left."""
+        member = self._room.members.get(self._room.engine.owner_of(request_id) or "")
+        return "" if member is None else member.name
+
+    def counts(self, question: QuestionName, num_choices: int) -> tuple[int, ...]:
+        """Answers to a question by choice."""
+        return self._room.answers.counts(question, num_choices)
