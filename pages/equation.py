@@ -30,6 +30,7 @@ def draw_controls() -> tuple[str, str, int, int, int]:
 
 
 def draw_comparison(both: this.Comparison) -> None:
+    st.html(backend_banner(both.report.paged_trace.info))
     st.html(figures(told_figures(this.FIGURES, both.facts())))
     lesson.beats(*both.verdict(), facts=both.facts())
     for prompt, compared in zip(both.prompts, both.report.prompts, strict=True):
@@ -37,13 +38,12 @@ def draw_comparison(both: this.Comparison) -> None:
     st.header("Where the keys and values lay")
     value = lesson.scrub(this.KEY, both.contiguous, name=this.STEP, default=both.fullest, height=240)
     lesson.play_beside("map_paged", both.paged, both.contiguous, value, height=240)
-    st.html(backend_banner(both.report.paged_trace.info))
 
 
 st.title(EQUATION.title)
 st.markdown(
     "Paging moves keys and values about. It does not change what attention computes with them. "
-    "Here is the proof on your own prompts: both layouts run, and every score is compared."
+    "Try it on your own prompts: both layouts run, and every score is compared."
 )
 text, chosen, max_tokens, block_size, reserved = draw_controls()
 model = wait_for_model(chosen)

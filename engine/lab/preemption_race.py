@@ -15,7 +15,7 @@ from engine.events import (
     SequenceScheduled,
     StepCompleted,
 )
-from engine.lab.scratch import PartsMaker, Reply, replies_of, run_to_end
+from engine.lab.scratch import PartsMaker, Reply, replies_of, run_in_turn
 from engine.sampling_params import SamplingParams
 from engine.trace import Trace
 
@@ -53,13 +53,17 @@ def preemption_race(
 ) -> PreemptionRace:
     """Run to the end both ways, swap space as large as the pool (paper section 4.5) and no prefix cache.
 
-    A prefix cache would find a preempted request's own blocks again, and hide what recomputing costs.
+    A prefix cache would find a preempted request's own blocks again, and hide what recomputing costs. The two engines
+    step in turn, so that whatever else the machine is busy with slows both alike.
     Raises RequestRefusedError for a prompt that cannot run alone in this pool.
     """
     config = replace(config, enable_prefix_caching=False, parallel_sampling="fork")
     by_recompute = replace(config, preemption_mode="recompute", num_cpu_blocks=0)
     by_swap = replace(config, preemption_mode="swap", num_cpu_blocks=config.num_blocks)
-    return PreemptionRace(*(_run(make_parts, c, prompts, params) for c in (by_recompute, by_swap)))
+    engines = [Engine(c, make_parts(c)) for c in (by_recompute, by_swap)]
+    names = [[engine.add_request(prompt, params) for prompt in prompts] for engine in engines]
+    run_in_turn(engines)
+    return PreemptionRace(*(_lane(engine, their_names) for engine, their_names in zip(engines, names, strict=True)))
 
 
 def blocks_that_preempt(config: EngineConfig, num_prompt_tokens: Sequence[int], max_tokens: int) -> int | None:
@@ -76,15 +80,10 @@ def blocks_that_preempt(config: EngineConfig, num_prompt_tokens: Sequence[int], 
     return at_end - 1 if at_end > at_start else None
 
 
-def _run(
-    make_parts: PartsMaker, config: EngineConfig, prompts: Sequence[Prompt], params: SamplingParams
-) -> PreemptionLane:
-    engine = Engine(config, make_parts(config))
-    names = [engine.add_request(prompt, params) for prompt in prompts]
-    run_to_end(engine)
+def _lane(engine: Engine, names: Sequence[str]) -> PreemptionLane:
     trace = engine.trace
     return PreemptionLane(
-        mode=config.preemption_mode,
+        mode=engine.config.preemption_mode,
         replies=replies_of(engine, names),
         num_preemptions=sum(isinstance(event, RequestPreempted) for event in trace),
         num_recomputed_tokens=sum(e.num_recomputed_tokens for e in trace if isinstance(e, SequenceScheduled)),

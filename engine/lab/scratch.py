@@ -42,6 +42,16 @@ def run_to_end(engine: Engine, max_steps: int = MAX_STEPS) -> bool:
     return not engine.has_unfinished_requests()
 
 
+def run_in_turn(engines: Sequence[Engine], max_steps: int = MAX_STEPS) -> None:
+    """A step of each, then the next of each, until none has anything left to do, or after `max_steps` steps of each."""
+    for _ in range(max_steps):
+        unfinished = [engine for engine in engines if engine.has_unfinished_requests()]
+        if not unfinished:
+            return
+        for engine in unfinished:
+            engine.step()
+
+
 def replies_of(engine: Engine, request_ids: Iterable[str]) -> tuple[Reply, ...]:
     """The reply of every sequence of these requests, in their order."""
     outputs = [output for request_id in request_ids for output in engine.output(request_id).outputs]

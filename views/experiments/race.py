@@ -33,7 +33,7 @@ RATE = NumberRule("rate", "Requests in 10 steps", 1, 50, 15)
 SEED = NumberRule("seed", "Seed", 0, 9_999, 0)
 BLOCKS = NumberRule("blocks", "Blocks of memory", 8, 256, 64)
 BLOCK_SIZE = NumberRule("block_size", "Block size", 1, 16, 4)
-LIMIT = NumberRule("limit", "Longest request allowed", 8, 256, 64)
+LIMIT = NumberRule("limit", "Longest request", 8, 256, 64)
 LINES = TextRule("lines", "Requests: step, prompt tokens, reply tokens", 1_000)
 DEFAULT_LINES = "1 12 20\n1 5 9\n2 8 40\n3 16 6\n3 4 30\n4 20 12\n6 6 24\n8 10 10"
 

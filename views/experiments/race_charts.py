@@ -13,8 +13,8 @@ from views.labels import PALETTE
 PATTERNS = ("", "/", "x", ".", "")
 """So that the kinds are told apart without colour."""
 DARK, LIGHT = "#1B2733", "#FFFFFF"
-INKS = (LIGHT, DARK, DARK, DARK, None)
-"""Of the numbers in the bars; the last one's ground is the page's own."""
+INKS = (LIGHT, DARK, DARK, DARK, "rgba(0, 0, 0, 0)")
+"""Of the numbers in the bars. What is free has none: its ground is the page's own, light or dark."""
 COLOURS = (PALETTE[0], PALETTE[1], PALETTE[2], "#8A8F98", "rgba(138, 143, 152, 0.18)")
 SMALLEST_WITH_A_NUMBER = 6.0
 """Percent: below it a number does not fit its part of the bar."""

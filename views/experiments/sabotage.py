@@ -194,13 +194,17 @@ def _reads_row(reads: Sequence[WrongRead], broken: Broken) -> str:
         else chip(display(read.found.token_id), "differs")
         for read in reads
     )  # fmt: skip
-    sources = ", ".join(dict.fromkeys(_source(read) for read in reads))
     positions = span(first.position, len(reads), "token")
     return (
         f'<tr><th scope="row">{first.step}</th><td>{escaped(first.seq_id)}</td><td>{first.block_id}</td>'
-        f"<td>{positions}: {wanted}</td><td>{escaped(sources)}: {found}</td></tr>"
+        f"<td>{positions}: {wanted}</td><td>{escaped(_sources(reads))}: {found}</td></tr>"
     )
 
 
-def _source(read: WrongRead) -> str:
-    return "never written" if read.found is None else f"{read.found.seq_id}'s token {read.found.position}"
+def _sources(reads: Sequence[WrongRead]) -> str:
+    """Whose tokens lie there: "B's tokens 0 to 3"; "never written" where none do. Neighbours are named together."""
+    held = [read.found for read in reads if read.found is not None]
+    runs = groupby(enumerate(held), lambda item: (item[1].seq_id, item[1].position - item[0]))
+    named = [(seq_id, [token.position for _index, token in run]) for (seq_id, _start), run in runs]
+    words = [f"{seq_id}'s {span(positions[0], len(positions), 'token')}" for seq_id, positions in named]
+    return ", ".join([*words, *(["never written"] if len(held) < len(reads) else [])])

@@ -43,10 +43,10 @@ FIGURES = (
     Figure("Blocks used", "{usage.num_used_blocks}"),
     Figure("Blocks in the pool", "{usage.num_blocks}"),
 )
-LABELS = {
-    NOTHING: "",
-    WITH_TABLES: "blocks and tables have moved",
-    MEMORY_ONLY: "memory has moved, tables have not",
+TITLES = {
+    NOTHING: "Nothing moved",
+    WITH_TABLES: "Blocks and tables moved",
+    MEMORY_ONLY: "Memory moved, tables did not",
 }
 SAYS = {
     MEMORY_ONLY: "All contents change places, and no table is told. This is memory as it is, not as the log has it."
@@ -138,7 +138,7 @@ def _frames(report: ShuffleReport, move: Move) -> Frames:
 
     all_moments = tuple(moments(report, move))
     tables = tuple(table_found(moment.state, SEQUENCE) for moment in all_moments)
-    payload = scenes_payload((_scene(moment, move) for moment in all_moments), title=f"Memory: {LABELS[move]}")
+    payload = scenes_payload((_scene(moment, move) for moment in all_moments), title=TITLES[move])
     moved = next((i for i, moment in enumerate(all_moments) if moment.is_move), len(all_moments) - 1)
     for index, (moment, found) in enumerate(zip(all_moments, tables, strict=True)):
         beat = BEATS[move] if index >= moved else BEFORE
@@ -150,7 +150,7 @@ def _scene(moment: Moment, move: Move) -> Scene:
     if not moment.is_move:
         return Scene(f"step {moment.step}", moment.state, sentences(moment.events), moment.events)
     say = [SAYS[move]] if move in SAYS else sentences(moment.events)
-    return Scene(f"step {moment.step}, {LABELS[move]}", moment.state, say, moment.events)
+    return Scene(f"step {moment.step}, moved", moment.state, say, moment.events)
 
 
 def _facts(moment: Moment, found: TableFound) -> Facts:
@@ -161,10 +161,10 @@ def replies(shuffled: Shuffled, move: Move) -> str:
     """The untouched reply, and below it the one with the move."""
     display, run = shuffled.model.weights.tokenizer.display, shuffled.run(move)
     healthy = shuffled.report.untouched.replies[0]
-    drawn = [reply_beside("Nothing moved", NOTHING, healthy, None, None, display)]
+    drawn = [reply_beside(TITLES[NOTHING], NOTHING, healthy, None, None, display)]
     if move != NOTHING:
         [reply], [difference] = run.replies, run.first_differences
-        drawn.append(reply_beside(LABELS[move].capitalize(), move, reply, healthy, difference, display))
+        drawn.append(reply_beside(TITLES[move], move, reply, healthy, difference, display))
     return reply_list(drawn)
 
 

@@ -105,7 +105,9 @@ def blocks_table(answer: SharingAnswer) -> str:
     """One row a block: what both prompts have in it, and whether the second finds it."""
     longest = max(map(len, answer.pieces))
     body = "".join(_row(answer, index) for index in range(-(-longest // answer.block_size)))
-    head = "".join(f'<th scope="col">{name}</th>' for name in ("Block", "The first prompt", "The second prompt", "Shared?"))
+    head = "".join(
+        f'<th scope="col">{name}</th>' for name in ("Block", "The first prompt", "The second prompt", "Shared?")
+    )
     caption = f"Both prompts in blocks of {plural(answer.block_size, 'token')}; blanks are drawn as ·"
     return (
         f'<div class="pv-table pv-tall" role="region" tabindex="0" aria-label="Both prompts, block by block">'

@@ -1,0 +1,72 @@
+"""Shuffle memory, in the browser: the two buttons, the replies, the blocks that moved."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import pytest
+from playwright.sync_api import Page
+
+from engine import EngineConfig, SamplingParams
+from engine.lab.scratch import parts_maker
+from engine.lab.shuffle import ShuffleReport, shuffle_experiment
+from tests.helpers.app_server import AppServer
+from tests.helpers.experiment_page import ExperimentPage
+from tests.helpers.models import loaded
+from views.course import SHUFFLE
+
+PROMPT = "Three primary colours are"
+ADDRESS = {"num_blocks": 10, "max_tokens": 16, "after": 4, "seed": 3}
+
+
+@cache
+def report() -> ShuffleReport:
+    config = EngineConfig(block_size=4, num_blocks=10, max_model_len=40, enable_prefix_caching=False)
+    params = SamplingParams(max_tokens=16)
+    return shuffle_experiment(parts_maker(loaded(dtype="auto")), config, [PROMPT], params, after_step=4, seed=3)
+
+
+@pytest.fixture
+def lab(page: Page, embedded_server: AppServer) -> ExperimentPage:
+    lab = ExperimentPage(page, embedded_server.url, SHUFFLE).open(**ADDRESS)
+    lab.type("Prompt", PROMPT)
+    return lab
+
+
+@pytest.mark.embedded
+def test_blocks_and_tables_move_and_the_words_stay(lab: ExperimentPage) -> None:
+    lab.press("Move blocks and tables")
+    reply = report().untouched.replies[0]
+    assert lab.text("[data-reply=with_tables] .reply") == lab.text("[data-reply=untouched] .reply") == reply.text
+    assert lab.text("[data-reply=with_tables] .verdict") == f"The same {len(reply.token_ids)} tokens."
+    before = report().untouched.trace.at(4).sequences["A"].block_table
+    assert len(before) == 2
+    moved = [report().permutation[block_id] for block_id in before]
+    assert [row[1] for row in lab.rows("[data-found-by=A]")] == [f"block {block_id}" for block_id in moved]
+    assert lab.map_figures("map_shuffle")["found.num_right"] == "7 of 7"
+
+
+@pytest.mark.embedded
+def test_memory_moves_alone_and_the_reply_is_another(lab: ExperimentPage) -> None:
+    lab.press("Move blocks and tables")
+    lab.press("Move memory only")
+    reply, [difference] = report().memory_only.replies[0], report().memory_only.first_differences
+    assert difference is not None and difference >= 4
+    assert lab.text("[data-reply=memory_only] .reply") == reply.text != report().untouched.replies[0].text
+    assert lab.text("[data-reply=memory_only] .verdict").startswith(f"The same {difference} tokens, then")
+    before = report().untouched.trace.at(4).sequences["A"].block_table
+    assert [row[1] for row in lab.rows("[data-found-by=A]")] == [f"block {block_id}" for block_id in before]
+    assert lab.map_figures("map_shuffle")["found.num_right"] == "0 of 7"
+
+
+@pytest.mark.embedded
+def test_the_address_brings_the_move_and_the_moment_back(lab: ExperimentPage) -> None:
+    lab.press("Move blocks and tables")
+    lab.drag_map("map_shuffle", 0.9)
+    page, moment, words = lab.page, lab.standing_at("map_shuffle"), lab.text("[data-reply=with_tables] .reply")
+    page.wait_for_url(f"**moment={moment}*")
+    copied = page.url
+    page.goto("about:blank")
+    page.goto(copied)
+    lab.settle()
+    assert (lab.standing_at("map_shuffle"), lab.text("[data-reply=with_tables] .reply")) == (moment, words)

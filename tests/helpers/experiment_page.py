@@ -1,0 +1,98 @@
+"""An experiment of the lab as a person uses it: type, press, choose, drag; then read what stands there."""
+
+from __future__ import annotations
+
+from urllib.parse import urlencode
+
+from playwright.sync_api import Locator, Page, expect
+
+from views.course import CoursePage
+
+MODEL_MILLISECONDS = 180_000
+"""Patience for a model to load."""
+RUN_MILLISECONDS = 60_000
+"""Patience for an experiment on a busy machine."""
+
+
+class ExperimentPage:
+    def __init__(self, page: Page, base_url: str, course_page: CoursePage) -> None:
+        self.page = page
+        self.course_page = course_page
+        self.address = f"{base_url}/{course_page.url_path}"
+
+    def open(self, **query: object) -> ExperimentPage:
+        """Go there with these values in the address, and wait for the result."""
+        self.page.goto(f"{self.address}?{urlencode(query)}")
+        heading = self.page.get_by_role("heading", name=self.course_page.title, exact=True)
+        expect(heading).to_be_visible(timeout=MODEL_MILLISECONDS)
+        self.settle()
+        return self
+
+    def settle(self) -> None:
+        """Until the script is at rest and no engine runs: a script that ends may leave one running and start anew."""
+        self.page.wait_for_timeout(150)
+        for _ in range(2):
+            self.page.wait_for_selector(
+                "[data-testid=stApp][data-test-script-state=notRunning]", timeout=RUN_MILLISECONDS
+            )
+            expect(self.page.get_by_test_id("stProgress")).to_have_count(0, timeout=MODEL_MILLISECONDS)
+        self.page.wait_for_selector("[data-testid=stApp][data-test-script-state=notRunning]", timeout=RUN_MILLISECONDS)
+
+    def type(self, label: str, text: str) -> None:
+        """Fill a box and leave it."""
+        box = self.page.get_by_label(label, exact=True)
+        box.fill(text)
+        box.press("Tab")
+        self.settle()
+
+    def press(self, name: str) -> None:
+        self.page.get_by_role("button", name=name, exact=True).click()
+        self.settle()
+
+    def figure(self, key: str) -> str:
+        """A figure of the page itself; those beside a map are the map's."""
+        return self.page.locator(f".pv-figures [data-figure='{key}']").inner_text()
+
+    def text(self, selector: str) -> str:
+        """What an element holds, character for character."""
+        content = self.page.locator(selector).text_content()
+        assert content is not None
+        return content
+
+    def chips(self, selector: str) -> list[str]:
+        """The tokens within an element, as drawn."""
+        return self.page.locator(f"{selector} .pv-piece:not(.empty)").all_text_contents()
+
+    def rows(self, table: str) -> list[list[str]]:
+        """The cells of a table's body."""
+        rows = self.page.locator(f"{table} tbody tr").all()
+        return [row.locator("th, td").all_text_contents() for row in rows]
+
+    def told(self) -> str:
+        """The page's own paragraphs."""
+        return "\n".join(self.page.locator(".pv-beats").all_inner_texts())
+
+    def map(self, key: str) -> Locator:
+        return self.page.locator(f".st-key-{key}")
+
+    def map_figures(self, key: str) -> dict[str, str]:
+        """The figures beside a map, by key."""
+        cells = self.map(key).locator("dl.figures dd:visible").all()
+        return {str(cell.get_attribute("data-figure")): cell.inner_text() for cell in cells}
+
+    def drag_map(self, key: str, share: float) -> None:
+        """Drag a map's slider to this share of its width, and let go."""
+        slider = self.map(key).locator("input.range")
+        slider.scroll_into_view_if_needed()
+        box = slider.bounding_box()
+        assert box is not None
+        y = box["y"] + box["height"] / 2
+        self.page.mouse.move(box["x"] + 3, y)
+        self.page.mouse.down()
+        self.page.mouse.move(box["x"] + box["width"] * share, y, steps=5)
+        self.page.mouse.up()
+        self.settle()
+
+    def standing_at(self, key: str) -> int:
+        """The frame a map's slider stands at."""
+        return int(self.map(key).locator("input.range").input_value())
