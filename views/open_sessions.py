@@ -23,13 +23,13 @@ class OpenSessions:
 
     def find(self, trace_id: str) -> EngineSession | None:
         """The open session whose frames carry this name."""
-        return next((session for session in self._open_ones() if session.frames.trace_id == trace_id), None)
+        return next((session for session in self.open_ones() if session.frames.trace_id == trace_id), None)
 
     def has(self, name: str) -> bool:
         """Whether a session of this name is open."""
-        return any(session.name == name for session in self._open_ones())
+        return any(session.name == name for session in self.open_ones())
 
-    def _open_ones(self) -> list[EngineSession]:
+    def open_ones(self) -> list[EngineSession]:
         with self._lock:
             return [session for session in self._sessions if not session.is_closed]
 

@@ -68,12 +68,19 @@ class Statistics:
 
 
 def metrics_text(counts: Counts, model: str, num_blocks: int, block_size: int) -> str:
-    """Prometheus text. `model` is a label, so its quotes, backslashes and line ends are written out."""
+    """Prometheus text of one engine."""
+    config = f'vllm:cache_config_info{{block_size="{block_size}",num_gpu_blocks="{num_blocks}"}} 1\n'
+    return counts_text(counts, model, num_blocks) + config
+
+
+def counts_text(counts: Counts, model: str, num_blocks: int) -> str:
+    """The counts alone. `model` is a label, so its quotes, backslashes and line ends are written out."""
     name = model.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")
+    usage = counts.num_used_blocks / max(num_blocks, 1)
     rows = (
         ("vllm:num_requests_running", "gauge", "Requests in the running batch", counts.num_running),
         ("vllm:num_requests_waiting", "gauge", "Requests waiting", counts.num_waiting),
-        ("vllm:kv_cache_usage_perc", "gauge", "Used blocks over all, 0 to 1", counts.num_used_blocks / num_blocks),
+        ("vllm:kv_cache_usage_perc", "gauge", "Used blocks over all, 0 to 1", usage),
         ("vllm:prefix_cache_queries_total", "counter", "Tokens looked up", counts.prefix_queries),
         ("vllm:prefix_cache_hits_total", "counter", "Tokens found", counts.prefix_hits),
         ("vllm:num_preemptions_total", "counter", "Preemptions", counts.num_preemptions),
@@ -87,5 +94,4 @@ def metrics_text(counts: Counts, model: str, num_blocks: int, block_size: int) -
         for metric, kind, what, value in rows
         for line in (f"# HELP {metric} {what}.", f"# TYPE {metric} {kind}", f'{metric}{{model_name="{name}"}} {value}')
     ]
-    lines.append(f'vllm:cache_config_info{{block_size="{block_size}",num_gpu_blocks="{num_blocks}"}} 1')
     return "\n".join(lines) + "\n"
