@@ -14,6 +14,7 @@ from views.door import Door
 from views.fault import say_plainly
 from views.frames_route import FRAMES_ROUTE
 from views.html_parts import STYLE_SHEET
+from views.metrics_route import METRICS_ROUTE
 from views.room.bar import draw_room_bar
 from views.room.lines import ROOM_ROUTES
 from views.streamlit_private import pages_come_from_navigation_only
@@ -44,6 +45,6 @@ else:
         __file__,
         lifespan=lifespan,
         on_script_error=say_plainly,
-        routes=[FRAMES_ROUTE, *ROOM_ROUTES],
+        routes=[METRICS_ROUTE, FRAMES_ROUTE, *ROOM_ROUTES],
         middleware=[Middleware(Door)],
     )
