@@ -52,6 +52,10 @@ class Trace:
     def __iter__(self) -> Iterator[Event]:
         return iter(self.events)
 
+    def copy(self) -> Trace:
+        """The trace as it stands: what is appended here later is not there. (Events are immutable, so shared.)"""
+        return Trace(dict(self.info), list(self.events), self.step)
+
     def append(self, event: Event) -> None:
         """Add one event. Steps never go back."""
         self._note_step(event.step, len(self.events))

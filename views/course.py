@@ -83,6 +83,13 @@ LIVE_ENGINE = CoursePage(
     "live_engine",
     "Type a prompt, step a real model token by token, and watch its block table fill.",
 )
+OPEN_TRACE = CoursePage(
+    "pages/open_trace.py",
+    "Open a trace",
+    ":material/folder_open:",
+    "open_trace",
+    "A run that was saved, yours or somebody else's: the same map, the same tables, at every step.",
+)
 EQUATION = CoursePage(
     "pages/equation.py",
     "The equation is unchanged",
@@ -148,7 +155,7 @@ ROOM = CoursePage(
 )
 LESSONS = (WHAT_IS_CACHED, RESERVED_SPACE, WASTE_BETWEEN, GROWTH, BLOCK_TABLE, SHARING, BATCH)
 LAB = (EQUATION, SHUFFLE, SABOTAGE, RACE, WHY_NOT_SHARED, PREEMPTION)
-COURSE = (HOME, *LESSONS, SUMMARY, LIVE_ENGINE, *LAB, REMOTE_SERVER, READY, ROOM)
+COURSE = (HOME, *LESSONS, SUMMARY, LIVE_ENGINE, *LAB, OPEN_TRACE, REMOTE_SERVER, READY, ROOM)
 
 
 def neighbours(page: CoursePage) -> tuple[CoursePage | None, CoursePage | None]:

@@ -19,6 +19,7 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from views import server
 from views.frames import FrameStream
+from views.shown_traces import shown_traces
 
 PATH = "api/frames"
 SECONDS_BETWEEN_LOOKS = 0.04
@@ -50,7 +51,7 @@ async def send_frames(socket: WebSocket) -> None:
 
 
 def _find(trace_id: str) -> HasFrames | None:
-    return server.open_sessions().find(trace_id)
+    return server.open_sessions().find(trace_id) or shown_traces().find(trace_id)
 
 
 async def follow(socket: WebSocket, find: Callable[[], HasFrames | None]) -> None:

@@ -13,23 +13,16 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any
 
 import streamlit as st
 
 from views.frames import Payload
+from views.map_assets import map_css, map_html, map_js
 
-ASSETS = Path(__file__).resolve().parent.parent / "assets" / "memory_map"
 DEFAULT_HEIGHT = 520
 
-
-def _read(pattern: str) -> str:
-    """The files of a pattern in name order, as one text: one JavaScript module, joined from one file a concern."""
-    return "\n".join(path.read_text(encoding="utf-8") for path in sorted(ASSETS.glob(pattern)))
-
-
-_MAP = st.components.v2.component("memory_map", html=_read("index.html"), css=_read("style.css"), js=_read("js/*.js"))
+_MAP = st.components.v2.component("memory_map", html=map_html(), css=map_css(), js=map_js())
 
 SELECTION_KINDS = ("token", "row", "block", "slot", "cpu", "sequence")
 

@@ -54,8 +54,7 @@ class Past:
 
 def past_of(engine: Engine) -> Past:
     """Only reads, and quickly: no model runs."""
-    trace = Trace(dict(engine.trace.info), list(engine.trace.events), engine.trace.step)
-    return Past(engine.config, trace, actions_of(engine))
+    return Past(engine.config, engine.trace.copy(), actions_of(engine))
 
 
 def branch_at(past: Past, make_parts: PartsMaker, at_step: int, config: EngineConfig) -> Branch:

@@ -154,7 +154,7 @@ def test_a_run_keeps_going_while_the_reader_is_on_another_page(live: LivePage) -
     live.open(prompt="abcdef", max_tokens=400, num_blocks=200, pace="20 steps a second", seed=3)
     live.add()
     live.button("run").click()
-    live.page.wait_for_function("Number(document.querySelector('[data-figure=step]').textContent) >= 2")
+    live.wait_for_step(2)
     live.page.get_by_role("link", name="The short version").first.click()
     expect(live.page.get_by_role("heading", name="The short version")).to_be_visible()
     live.page.wait_for_timeout(400)

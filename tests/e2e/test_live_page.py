@@ -48,7 +48,7 @@ def test_run_goes_on_by_itself_until_stop_and_then_stays(live: LivePage) -> None
     live.open(prompt="abcdef", max_tokens=200, num_blocks=100, pace="5 steps a second")
     live.add()
     live.button("run").click()
-    live.page.wait_for_function("Number(document.querySelector('[data-figure=step]').textContent) >= 3")
+    live.wait_for_step(3)
     expect(live.button("step")).to_be_disabled()
     live.button("pause").click()
     expect(live.button("pause")).to_be_disabled()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from urllib.parse import urlencode
 
 from playwright.sync_api import Locator, Page, expect
@@ -69,6 +70,13 @@ class LivePage:
         for _ in range(abs(by)):
             self.page.keyboard.press("ArrowRight" if by > 0 else "ArrowLeft")
         self.settle()
+
+    def wait_for_step(self, at_least: int) -> None:
+        """A run gets there by itself."""
+        deadline = time.monotonic() + STEP_MILLISECONDS / 1000
+        while int(self.figure("step")) < at_least:
+            assert time.monotonic() < deadline, f"step {at_least} did not come"
+            self.page.wait_for_timeout(50)
 
     def choose_request(self, request_id: str) -> None:
         """Of the pills that name the requests."""

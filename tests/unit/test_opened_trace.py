@@ -1,0 +1,66 @@
+"""A trace file from anybody: what is wrong with it is said in a sentence, and little cannot ask for much."""
+
+from __future__ import annotations
+
+import json
+import time
+
+import pytest
+
+from engine import Trace
+from tests.helpers.map_traces import busy
+from views.opened_trace import MAX_SLOTS, MAX_STEPS, read_trace
+
+POOL = {
+    "type": "PoolCreated", "step": 0, "num_blocks": 2, "block_size": 4, "num_cpu_blocks": 0, "free_block_queue": [0, 1],
+}  # fmt: skip
+FREED = {
+    "type": "BlockFreed", "step": 1, "block_id": 0, "seq_id": "A", "logical_index": 0, "ref_cnt": 0, "cached": False,
+}  # fmt: skip
+BEAT = {"type": "StepCompleted", "num_scheduled_tokens": 0, "num_running": 0, "num_waiting": 0, "elapsed_ms": 0.0}
+
+
+def trace_of(*events: dict[str, object]) -> str:
+    return json.dumps({"schema": 1, "info": {}, "events": events})
+
+
+def test_a_trace_comes_back_with_a_frame_for_every_step() -> None:
+    trace = busy()
+    opened = read_trace(trace.to_json(), "mine.json")
+    assert opened.trace.events == trace.events
+    messages = opened.frames.message(None, 0)["frames"]
+    assert len([m for m in messages if not m.get("amend")]) == trace.num_steps + 1
+    assert opened.frames.opening()["title"] == "mine.json"
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("hello", "This is not a trace file: it is not JSON"),
+        ("[" * 100_000, "This is not a trace file: it is not JSON"),
+        ("[]", "This is not a trace file of schema 1."),
+        ('{"schema": 1, "events": 3}', "A trace file needs an `info` object and an `events` list."),
+        (trace_of(), "This trace is empty: it holds no event."),
+        (trace_of({"type": "Exploded", "step": 0}), "Event 0: unknown event type 'Exploded'."),
+        (trace_of(POOL | {"num_blocks": "2"}), "Event 0: PoolCreated.num_blocks must be a whole number"),
+        (trace_of(POOL | {"block_size": 10**7}), f"a memory of {2 * 10**7} slots; the page draws at most {MAX_SLOTS}."),
+        (
+            trace_of({"type": "ArenaCreated", "step": 0, "num_slots": 10**9, "allocator": "x", "reservation": "y"}),
+            f"a memory of {10**9} slots; the page draws at most {MAX_SLOTS}.",
+        ),
+        (trace_of(POOL, BEAT | {"step": 900_000}), f"This trace has 900000 steps; the page draws at most {MAX_STEPS}."),
+        (trace_of(POOL, FREED), "This trace contradicts itself: step 1: BlockFreed cannot be replayed"),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_is_said_at_once(text: str, sentence: str) -> None:
+    started = time.monotonic()
+    with pytest.raises(ValueError) as caught:
+        read_trace(text, "theirs.json")
+    assert sentence in str(caught.value)
+    assert time.monotonic() - started < 5
+
+
+def test_fields_that_hide_their_size_are_left_to_the_reader() -> None:
+    with pytest.raises(ValueError, match="must be a whole number"):
+        read_trace(trace_of(POOL | {"num_blocks": 1e9}), "x")
+    assert isinstance(read_trace(trace_of(POOL), "x").trace, Trace)

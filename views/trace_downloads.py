@@ -1,0 +1,28 @@
+"""A trace to take away: whole, as tables, as a page of its own. Each is made when its button is pressed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+import streamlit as st
+
+from engine.trace import Trace
+from engine.trace_tool import block_tables_csv, blocks_csv
+from views.notebook import map_document
+
+
+def draw_downloads(trace_of: Callable[[], Trace], step: int, *, has_blocks: bool, key: str) -> None:
+    """`trace_of` gives a trace that stands still. The tables are those after `step`."""
+
+    def made(make: Callable[[Trace], str]) -> Callable[[], bytes]:
+        return lambda: make(trace_of()).encode("utf-8")
+
+    button = partial(st.download_button, on_click="ignore")
+    with st.container(horizontal=True, key=f"downloads_{key}"):
+        button("Trace (JSON)", made(Trace.to_json), "trace.json", "application/json", key=f"{key}_json")
+        button("Page with the map (HTML)", made(map_document), "map.html", "text/html", key=f"{key}_html")
+        if has_blocks:
+            tables, blocks = partial(block_tables_csv, step=step), partial(blocks_csv, step=step)
+            button("Block tables (CSV)", made(tables), f"block_tables_{step}.csv", "text/csv", key=f"{key}_tables")
+            button("Physical blocks (CSV)", made(blocks), f"blocks_{step}.csv", "text/csv", key=f"{key}_blocks")

@@ -1,0 +1,78 @@
+"""What the page shows of a trace that was opened: its summary, the map, and the tables of the step one looks at."""
+
+from __future__ import annotations
+
+import hashlib
+from functools import partial
+
+import streamlit as st
+
+from engine.state import CacheState
+from engine.trace_tool import summary
+from engine.usage import usage_of
+from views.charts import frame_table
+from views.experiments.asked import result_of
+from views.figures_of_usage import usage_figures
+from views.file_picker import TakenFile, pick_file, taken_file
+from views.frames_route import path_of
+from views.html_parts import notice
+from views.memory_map import memory_map
+from views.opened_trace import OpenedTrace, read_trace
+from views.shown_traces import shown_traces
+from views.tables import blocks_frame, regions_frame, sequences_frame
+from views.trace_downloads import draw_downloads
+
+_PICKER, _CHOSEN = "trace_file", "chosen_trace_file"
+
+
+def choose_file() -> TakenFile | None:
+    """The file of this tab, kept over other pages; until there is one, the place to bring it to."""
+    chosen: TakenFile | None = st.session_state.get(_CHOSEN)
+    if chosen is None:
+        pick_file("Trace file (JSON)", ".json", key=_PICKER, on_pick=_take)
+        return None
+    st.button("Open another file", key="another_file", on_click=_forget)
+    return chosen
+
+
+def opened_trace(file: TakenFile) -> OpenedTrace | None:
+    """The trace, read once a file; None while it is read, or when the page says what is wrong with it."""
+    if file.problem:
+        st.html(notice(file.problem, "problem"))
+        return None
+    digest = hashlib.sha256(file.text.encode()).hexdigest()
+    opened = result_of("open_trace", (digest, file.name), partial(read_trace, file.text, file.name))
+    if opened is not None:
+        shown_traces().add(opened)
+    return opened
+
+
+def draw_opened(opened: OpenedTrace) -> None:
+    trace = opened.trace
+    st.text(summary(trace))
+    shown = memory_map(opened.frames.opening(), key="opened_map", position=trace.num_steps, live=path_of(opened))
+    step = min(shown.step, trace.num_steps)
+    state = trace.at(step)
+    if state.blocks:
+        st.html(usage_figures(step, usage_of(state)))
+    _draw_tables(state, step)
+    draw_downloads(lambda: trace, step, has_blocks=bool(state.blocks), key="opened")
+
+
+def _take() -> None:
+    st.session_state[_CHOSEN] = taken_file(_PICKER)
+
+
+def _forget() -> None:
+    st.session_state.pop(_CHOSEN, None)
+
+
+def _draw_tables(state: CacheState, step: int) -> None:
+    tables = [("Sequences", sequences_frame(state))]
+    if state.blocks:
+        tables.append(("Physical blocks", blocks_frame(state)))
+    if state.arena:
+        tables.append(("Reservations", regions_frame(state)))
+    for name, table in tables:
+        with st.expander(f"{name} after step {step}"):
+            st.html(frame_table(table, f"{name} after step {step}"))
