@@ -12,6 +12,7 @@ from views.course import SHUFFLE
 from views.experiments import shuffle as this
 from views.experiments.asked import result_of
 from views.experiments.controls import choose_model, type_number, type_text
+from views.html_parts import notice
 from views.kept import kept, kept_key, set_kept
 from views.model_loading import wait_for_model
 
@@ -55,6 +56,8 @@ def go_to_the_move() -> None:
 
 
 def draw_run(shuffled: this.Shuffled, move: this.Move) -> None:
+    if problem := shuffled.why_too_late():
+        st.html(notice(problem))
     st.html(this.replies(shuffled, move))
     frames = shuffled.frames[move]
     value = lesson.scrub(this.KEY, frames, name=this.MOMENT, default=frames.moved, height=300)

@@ -16,7 +16,7 @@ from views.lesson_picture import renamed, words_of_frame
 from views.narration import sentences
 from views.server import ReadyModel
 from views.token_chips import chip
-from views.told import Facts, Figure
+from views.told import Facts, Figure, tell
 from views.url_values import ChoiceRule, NumberRule, TextRule
 
 if TYPE_CHECKING:
@@ -51,6 +51,10 @@ TITLES = {
 SAYS = {
     MEMORY_ONLY: "All contents change places, and no table is told. This is memory as it is, not as the log has it."
 }
+ENDED_EARLY = (
+    "The reply ended in step {last_step}, and the move comes after step {report.after_step}. "
+    "Move earlier, or ask for more."
+)
 NO_TABLE = f"{SEQUENCE} holds no block at this moment. Move the slider."
 BEFORE = "**Nothing has moved.** Every row of the table finds its tokens."
 BEATS = {
@@ -100,6 +104,13 @@ class Shuffled:
     report: ShuffleReport
     frames: dict[Move, Frames]
     model: ReadyModel
+
+    def why_too_late(self) -> str:
+        """A sentence when the reply had ended before anything moved; else nothing."""
+        last_step = self.report.untouched.trace.num_steps
+        if last_step > self.report.after_step:
+            return ""
+        return tell(ENDED_EARLY, {"report": self.report, "last_step": last_step})
 
     def run(self, move: Move) -> ShuffledRun:
         return {
