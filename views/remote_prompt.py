@@ -6,7 +6,7 @@ import streamlit as st
 
 from engine.event_base import plural
 from engine.remote.http import HttpError
-from engine.remote.prompt import LONGEST_PROMPT, MOST_TOKENS, Asked, asking
+from engine.remote.prompt import LONGEST_PROMPT, MOST_TOKENS, Asked, PromptWish, asking
 from engine.remote.server import RemoteServer
 from views.html_parts import notice
 from views.remote_shown import Shown
@@ -22,9 +22,11 @@ def draw_prompt(now: Shown) -> None:
         return
     st.subheader("Send a prompt")
     st.text_area("Prompt for the server", EXAMPLE, key="remote_prompt", max_chars=LONGEST_PROMPT, height=80)
-    left, right = st.columns(2)
+    left, middle, right = st.columns([1, 1, 2], vertical_alignment="bottom")
     with left:
         st.number_input("New tokens at most", 1, MOST_TOKENS, 16, key="remote_max_tokens")
+    with middle:
+        st.toggle("As chat", True, key="remote_as_chat", help="In the marks the model saw when it learnt to chat.")
     with right:
         st.text_input("API key, if the server wants one", key="remote_api_key", type="password")
     is_busy = now.asking is not None
@@ -53,12 +55,12 @@ def _wait_for_answer(now: Shown) -> None:
 
 def _send(now: Shown, server: RemoteServer) -> None:
     values = st.session_state
-    prompt, max_tokens, key = values["remote_prompt"], values["remote_max_tokens"], values["remote_api_key"]
+    wish = PromptWish(values["remote_prompt"], values["remote_max_tokens"], values["remote_as_chat"])
     now.problem, now.asked = "", None
-    if not prompt.strip():
+    if not wish.prompt.strip():
         now.problem = "The prompt is empty: type at least one word."
         return
-    now.asking = asking(server, prompt, max_tokens, key)
+    now.asking = asking(server, wish, values["remote_api_key"])
 
 
 def _draw_answer(asked: Asked) -> None:

@@ -23,6 +23,25 @@ LONGEST_PROMPT, MOST_TOKENS = 20_000, 512
 
 
 @dataclass(frozen=True, slots=True)
+class PromptWish:
+    """What to send. as_chat: as a user's message, which the server wraps in its model's chat template."""
+
+    prompt: str
+    max_tokens: int
+    as_chat: bool = False
+
+    @property
+    def path(self) -> str:
+        return "/v1/chat/completions" if self.as_chat else "/v1/completions"
+
+    def body(self, model: str) -> dict[str, object]:
+        prompt = self.prompt[:LONGEST_PROMPT]
+        asked = {"messages": [{"role": "user", "content": prompt}]} if self.as_chat else {"prompt": prompt}
+        max_tokens = min(self.max_tokens, MOST_TOKENS)
+        return {"model": model, "max_tokens": max_tokens, "temperature": 0, "return_token_ids": True, **asked}
+
+
+@dataclass(frozen=True, slots=True)
 class Asked:
     """A prompt that was answered between `first_step` and `last_step` of the server's history.
 
@@ -44,13 +63,13 @@ class Asked:
         return self.token_ids is not None
 
 
-def asking(server: RemoteServer, prompt: str, max_tokens: int, api_key: str = "") -> Future[Asked]:
+def asking(server: RemoteServer, wish: PromptWish, api_key: str = "") -> Future[Asked]:
     """`ask` in a thread of its own, which ends with the program. The future may carry HttpError."""
     future: Future[Asked] = Future()
 
     def run() -> None:
         try:
-            future.set_result(ask(server, prompt, max_tokens, api_key))
+            future.set_result(ask(server, wish, api_key))
         except Exception as error:
             future.set_exception(error)
 
@@ -58,33 +77,26 @@ def asking(server: RemoteServer, prompt: str, max_tokens: int, api_key: str = ""
     return future
 
 
-def ask(server: RemoteServer, prompt: str, max_tokens: int, api_key: str = "") -> Asked:
-    """One completion at temperature 0. Raises HttpError with one plain sentence."""
+def ask(server: RemoteServer, wish: PromptWish, api_key: str = "") -> Asked:
+    """One answer at temperature 0. Raises HttpError with one plain sentence."""
     address = server.addresses.api
     if address is None:
         raise HttpError("There is no HTTP address to send a prompt to.")
     model = server.facts.model
     if model is None:
         raise HttpError(f"{address}/v1/models names no model, so no prompt can be sent.")
-    body = {
-        "model": model,
-        "prompt": prompt[:LONGEST_PROMPT],
-        "max_tokens": min(max_tokens, MOST_TOKENS),
-        "temperature": 0,
-        "return_token_ids": True,
-    }
     before = server.last_step
-    answer = post_json(address, "/v1/completions", body, seconds=SECONDS_TO_ANSWER, api_key=api_key)
+    answer = post_json(address, wish.path, wish.body(model), seconds=SECONDS_TO_ANSWER, api_key=api_key)
     _wait_for_quiet(server)
     try:
         choice = answer["choices"][0]
-        text = str(choice["text"])
+        text = str(choice["message"]["content"] if wish.as_chat else choice["text"])
     except (KeyError, IndexError, TypeError):
         raise HttpError(f"{address} answered without a text.") from None
-    ids = _token_ids(choice)
+    ids = _token_ids(answer, choice)
     after = server.last_step
     stored, found = _blocks(server, ids, before, after)
-    return Asked(prompt, text, _num_prompt_tokens(answer), ids, before, after, stored, found)
+    return Asked(wish.prompt, text, _num_prompt_tokens(answer), ids, before, after, stored, found)
 
 
 def _blocks(
@@ -113,11 +125,12 @@ def _wait_for_quiet(server: RemoteServer) -> None:
         time.sleep(SECONDS_FOR_EVENTS / 4)
 
 
-def _token_ids(choice: dict[str, object]) -> tuple[int, ...] | None:
-    prompt, answer = choice.get("prompt_token_ids"), choice.get("token_ids")
-    if not isinstance(prompt, list) or not isinstance(answer, list):
+def _token_ids(answer: dict[str, object], choice: dict[str, object]) -> tuple[int, ...] | None:
+    """Of prompt and answer. vLLM names the prompt's beside the choices of a chat, within those of a completion."""
+    prompt, generated = choice.get("prompt_token_ids") or answer.get("prompt_token_ids"), choice.get("token_ids")
+    if not isinstance(prompt, list) or not isinstance(generated, list):
         return None
-    ids = (*prompt, *answer)
+    ids = (*prompt, *generated)
     return ids if all(type(i) is int for i in ids) else None
 
 

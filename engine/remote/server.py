@@ -146,7 +146,10 @@ class RemoteServer:
             return f"The connection to {where} is lost. It comes back by itself when the server does."
         if self._scraper is not None and self._scraper.samples:
             option = SGLANG_OPTION if self._scraper.samples[-1].server == "SGLang" else VLLM_OPTION
-            return f"The server answers, but nothing listens at {where}: events are off. Start it with {option}."
+            return (
+                f"The server answers, but nothing listens at {where}: events are off. Start it with {option}. "
+                "Keep the *: with an address in its place the server connects out instead of listening."
+            )
         return f"Nothing listens at {where}. Start the server there, or correct the address; it connects by itself."
 
     def _stop_when_unwatched(self) -> None:

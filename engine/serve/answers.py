@@ -39,7 +39,13 @@ class Answer:
             for sequence in output.outputs
         ]
         kind = "chat.completion" if self.wish.is_chat else "text_completion"
-        return self._envelope(kind, choices) | {"usage": usage(outputs, num_cached)}
+        beside = {"prompt_token_ids": list(outputs[0].prompt_token_ids)} if self._names_ids_beside else {}
+        return self._envelope(kind, choices) | beside | {"usage": usage(outputs, num_cached)}
+
+    @property
+    def _names_ids_beside(self) -> bool:
+        """As vLLM: the prompt's ids stand beside the choices of a chat, within those of a completion."""
+        return self.wish.return_token_ids and self.wish.is_chat
 
     def opening(self) -> Iterator[str]:
         """The first events of a stream: in a chat, who speaks."""
@@ -74,7 +80,9 @@ class Answer:
             content = {"message": {"role": "assistant", "content": sequence.text}}
         choice = _piece(index, content, sequence.finish_reason)
         if self.wish.return_token_ids:
-            choice |= {"prompt_token_ids": list(output.prompt_token_ids), "token_ids": list(sequence.token_ids)}
+            choice["token_ids"] = list(sequence.token_ids)
+            if not self.wish.is_chat:
+                choice["prompt_token_ids"] = list(output.prompt_token_ids)
         return choice
 
     def _event(self, choices: list[Json], figures: Json | None = None) -> str:

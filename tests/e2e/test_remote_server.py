@@ -67,6 +67,8 @@ def test_what_a_client_sends_is_seen_as_it_is_in_the_pool(remote: RemotePage, se
 def test_a_prompt_from_the_page_is_answered_and_its_blocks_are_marked(remote: RemotePage, served: ServedEngine) -> None:
     attach(remote, served)
     remote.page.get_by_label("Prompt for the server").fill("mark my blocks")
+    remote.page.get_by_text("As chat").click()
+    remote.settle()
     remote.page.get_by_label("New tokens at most").fill("4")
     remote.page.keyboard.press("Tab")
     remote.settle()

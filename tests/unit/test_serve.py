@@ -18,7 +18,7 @@ from engine import Engine, SamplingParams
 from engine.remote.addresses import events_address, http_address
 from engine.remote.http import HttpError, get, post_json
 from engine.remote.metrics import MetricsSample, read_metrics
-from engine.remote.prompt import ask
+from engine.remote.prompt import PromptWish, ask
 from engine.remote.server import RemoteServer, ServerAddresses
 from tests.helpers.kv_stream import wait_until
 from tests.helpers.serve import CONFIG, TINY, ServedEngine, served_engine
@@ -116,6 +116,62 @@ class TestCompletions:
             texts = list(pool.map(lambda prompt: complete(served, prompt).choices[0].text, prompts))
         assert texts == [expected(alone, prompt) for prompt in prompts]
         wait_until(lambda: all_blocks_are_back(served), "giving every block back")
+
+
+class TestChat:
+    MESSAGES = ({"role": "system", "content": "Be short."}, {"role": "user", "content": "Hello"})
+    RENDERED = "[system]Be short.[user]Hello[assistant]"
+
+    @pytest.fixture(autouse=True)
+    def with_a_template(self, served, monkeypatch):
+        template = "{% for m in messages %}[{{ m.role }}]{{ m.content }}{% endfor %}[assistant]"
+        monkeypatch.setattr(served.engine.tokenizer, "chat_template", template)
+
+    def chat(self, served, messages=MESSAGES, **wishes):
+        extra = {"ignore_eos": True, "return_token_ids": True}
+        wishes = {"temperature": 0, "max_tokens": 8} | wishes
+        return served.client.chat.completions.create(model=TINY, messages=list(messages), extra_body=extra, **wishes)
+
+    def test_the_answer_is_the_engines_to_the_rendered_messages(self, served, alone):
+        answer = self.chat(served)
+        assert answer.choices[0].message.content == expected(alone, self.RENDERED)
+        assert (answer.object, answer.choices[0].message.role) == ("chat.completion", "assistant")
+        assert bytes(answer.prompt_token_ids).decode() == self.RENDERED
+
+    def test_a_stream_names_the_speaker_once_and_then_speaks(self, served):
+        pieces = [piece.choices[0] for piece in self.chat(served, stream=True)]
+        assert [piece.delta.role for piece in pieces][:2] == ["assistant", None]
+        text = "".join(piece.delta.content or "" for piece in pieces)
+        assert text == self.chat(served).choices[0].message.content
+        assert [piece.finish_reason for piece in pieces if piece.finish_reason] == ["length"]
+
+    def test_content_may_come_in_parts(self, served):
+        parts = [{"type": "text", "text": "Hel"}, {"type": "text", "text": "lo"}]
+        [system, _user] = self.MESSAGES
+        answer = self.chat(served, (system, {"role": "user", "content": parts}))
+        assert answer.choices[0].message.content == self.chat(served).choices[0].message.content
+
+    def test_without_a_limit_the_answer_goes_on_to_the_models_length(self, served):
+        answer = self.chat(served, max_tokens=None)
+        assert answer.usage.total_tokens == CONFIG.max_model_len
+
+    @pytest.mark.parametrize(
+        "messages", [[], [{"role": "user"}], ["hi"], [{"role": "user", "content": [{"type": "image_url"}]}]]
+    )
+    def test_messages_that_are_none_are_refused(self, served, messages):
+        with pytest.raises(openai.BadRequestError) as error:
+            self.chat(served, messages)
+        assert error.value.body["param"] == "messages"
+
+    def test_a_prompt_sent_as_chat_is_found_by_its_tokens(self, served):
+        addresses = ServerAddresses(events_address(served.publisher.endpoint), None, http_address(served.url))
+        watcher = RemoteServer(addresses)
+        watcher.start()
+        wait_until(lambda: watcher.is_connected and watcher.facts.model == TINY, "attaching")
+        asked = ask(watcher, PromptWish("how many blocks?", 4, as_chat=True))
+        watcher.stop()
+        assert (asked.is_exact, asked.num_prompt_tokens) == (True, len("[user]how many blocks?[assistant]"))
+        assert len(asked.stored) == (asked.num_prompt_tokens + 3) // 4
 
 
 class TestErrors:
@@ -242,10 +298,10 @@ class TestWatching:
 
     def test_a_prompt_is_found_again_block_by_block(self, served, watcher):
         wait_until(lambda: watcher.facts.model == TINY, "learning the model")
-        first = ask(watcher, "which blocks are mine?", 6)
+        first = ask(watcher, PromptWish("which blocks are mine?", 6))
         assert (first.is_exact, first.num_prompt_tokens) == (True, 22)
         assert (len(first.stored), len(first.found)) == (6, 0)  # (22 + 5 written tokens) // 4
-        again = ask(watcher, "which blocks are mine?", 6)
+        again = ask(watcher, PromptWish("which blocks are mine?", 6))
         assert (again.text, len(again.found), again.found | again.stored) == (first.text, 5, first.stored)
         [twice] = again.stored  # behind the prompt nothing is looked up: computed and stored a second time
         assert watcher.at(watcher.last_step).findable.of(0).blocks[twice].num_copies == 2
