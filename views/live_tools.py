@@ -10,6 +10,7 @@ from views.block_table import request_tables
 from views.engine_session import EngineSession
 from views.lab_kernels_eye import SEQUENCE, TOKEN, draw_kernels_eye
 from views.lab_microscope import SLOT, draw_microscope
+from views.lab_sharing import draw_sharing
 from views.lab_take_away import draw_take_away
 from views.lab_time_travel import draw_time_travel
 from views.live_picture import SECONDS_BETWEEN_FRAMES
@@ -19,6 +20,7 @@ TABLES, MICROSCOPE = "Block tables", "Slot microscope"
 TOOLS: dict[str, Callable[[EngineSession], None]] = {
     MICROSCOPE: draw_microscope,
     "Kernel's eye": draw_kernels_eye,
+    "Forks and copies": draw_sharing,
     "Time travel": draw_time_travel,
     "Take it away": draw_take_away,
 }

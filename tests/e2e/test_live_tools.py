@@ -9,9 +9,11 @@ from playwright.sync_api import Page, expect
 
 from engine import Engine, SamplingParams
 from engine.lab.kernels_eye import KernelView, kernels_eye
+from engine.lab.sharing_account import sharing_account, totals_of
 from engine.lab.slot_microscope import look_at_slot, place_in_words
 from tests.helpers.app_server import AppServer
 from tests.helpers.live_page import LivePage
+from views.lab_sharing import NAMES
 from views.live_config import live_config
 from views.text_safe import visible_piece
 
@@ -104,3 +106,55 @@ def assert_beat(live: LivePage, view: KernelView, beat: int) -> None:
         shown = live.page.locator(f"[data-beat='{line.beat}'] td").last.inner_text()
         assert line.text in re.sub(r"\s+", " ", shown)
         assert f"{line.file}, line {line.number}" in shown
+
+
+def shown_account(live: LivePage, step: int) -> list[list[str]]:
+    """What, who, block, count: the rows of one step."""
+    rows = live.page.locator(f"[data-sharing='{step}'] tbody tr").all()
+    return [row.locator("th, td").all_inner_texts()[:4] for row in rows]
+
+
+def told_account(engine: Engine, step: int) -> list[list[str]]:
+    return [
+        [
+            NAMES[entry.kind],
+            entry.seq_id,
+            "" if entry.block_id is None else str(entry.block_id),
+            "" if entry.ref_cnt_before is None else f"{entry.ref_cnt_before} → {entry.ref_cnt_after}",
+        ]
+        for entry in sharing_account(engine.trace)
+        if entry.step == step
+    ]
+
+
+def test_the_count_falls_from_two_to_one_as_the_copy_is_made(live: LivePage, engine: Engine) -> None:
+    live.tool("Forks and copies")
+    live.expect_figure("totals.num_falls_to_one", "1")
+    assert shown_account(live, 2) == told_account(engine, 2)
+    [copy] = [entry for entry in sharing_account(engine.trace) if entry.kind == "copy"]
+    assert (copy.step, copy.ref_cnt_before, copy.ref_cnt_after) == (2, 2, 1)
+    slow = live.page.locator(".st-key-slow_map")
+    shared = slow.locator(f".blk[data-block='{copy.block_id}']")
+    expect(shared).to_have_attribute("aria-label", re.compile("ref_cnt 2"))
+    while "is about to write into shared block" not in slow.locator(".say").inner_text():
+        slow.get_by_role("button", name="Step forward").click()
+    expect(shared).to_have_attribute("aria-label", re.compile("ref_cnt 1"))
+
+
+def test_beams_die_and_hand_their_blocks_on(page: Page, embedded_server: AppServer) -> None:
+    live = LivePage(page, embedded_server.url).open(block_size=2, num_blocks=60, beams=3, max_tokens=8)
+    live.setting("Prompt").fill("Once upon a time")
+    live.add()
+    live.step(6)
+    live.tool("Forks and copies")
+    engine = Engine(live_config("smollm2-135m-instruct", 2, 60, True, "recompute"))
+    engine.add_request("Once upon a time", SamplingParams(temperature=0.7, max_tokens=8, beam_width=3, seed=0))
+    for _ in range(6):
+        engine.step()
+    account = sharing_account(engine.trace)
+    totals = totals_of(account)
+    assert totals.num_deaths and totals.num_inherited
+    for name in ("num_forks", "num_copies", "num_deaths", "num_inherited"):
+        live.expect_figure(f"totals.{name}", str(getattr(totals, name)))
+    last = max(entry.step for entry in account if entry.kind in ("fork", "copy", "death"))
+    assert shown_account(live, last) == told_account(engine, last)
