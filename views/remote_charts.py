@@ -7,11 +7,13 @@ from collections.abc import Sequence
 import pandas as pd
 import streamlit as st
 
-from engine.remote.flow import Second
+from engine.remote.flow import Second, every_second
 from engine.remote.metrics import MetricsSample
 from views.charts import draw_chart, line_chart
 
 TIME = "seconds"
+SECONDS_SHOWN = 180
+TICKS = 10
 _METRICS = (
     ("Requests", "requests", {"num_running": "running", "num_waiting": "waiting", "num_preemptions": "preempted"}),
     ("KV cache in use", "share, 0 to 1", {"kv_usage": "KV usage", "hit_rate": "hit rate"}),
@@ -25,10 +27,9 @@ def draw_flow(flow: Sequence[Second]) -> None:
     """Stored and removed in each second, and how many were stored at its end."""
     if not flow:
         return
-    table = flow_table(flow)
+    table = flow_table(every_second(flow, SECONDS_SHOWN))
     st.subheader("Blocks over time")
-    columns = ["stored", "removed", "stored in all"]
-    draw_chart(line_chart(table, TIME, columns, "blocks", steps=True), table, "Blocks over time", key="remote_flow")
+    _draw(table, ["stored", "removed", "stored in all"], "blocks", "Blocks over time", "remote_flow", steps=True)
 
 
 def draw_metrics(samples: Sequence[MetricsSample]) -> None:
@@ -36,14 +37,24 @@ def draw_metrics(samples: Sequence[MetricsSample]) -> None:
     if not samples:
         return
     st.header("The server's own figures")
+    st.markdown(f"Looked at once a second; the newest {SECONDS_SHOWN} looks.")
     sides = st.columns(2)
     for number, (title, unit, fields) in enumerate(_METRICS):
-        table = metrics_table(samples, fields)
+        table = metrics_table(samples[-SECONDS_SHOWN:], fields)
         columns = [column for column in table.columns if column != TIME]
         if columns:
             with sides[number % len(sides)]:
                 st.subheader(title)
-                draw_chart(line_chart(table, TIME, columns, unit), table, title, key=f"remote_metrics_{number}")
+                _draw(table, columns, unit, title, f"remote_metrics_{number}")
+
+
+def _draw(
+    table: pd.DataFrame, columns: Sequence[str], unit: str, title: str, key: str, *, steps: bool = False
+) -> None:
+    figure = line_chart(table, TIME, columns, unit, steps=steps)
+    figure.update_xaxes(dtick=None, nticks=TICKS)  # rows are not evenly apart
+    figure.update_traces(mode="lines")
+    draw_chart(figure, table, title, key=key)
 
 
 def flow_table(flow: Sequence[Second]) -> pd.DataFrame:

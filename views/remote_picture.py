@@ -9,7 +9,6 @@ import streamlit as st
 from engine.cache_events import MessageReceived
 from engine.event_base import plural
 from engine.remote.report import Report, first_rank, report_of
-from engine.remote.server import RemoteServer
 from engine.state import CacheState
 from engine.trace_source import TraceSource
 from views.html_parts import figures, notice
@@ -22,7 +21,7 @@ from views.remote_shown import Shown
 from views.remote_words import Words
 from views.told import Figure, told_figures
 
-SECONDS_BETWEEN_LOOKS = 1.0
+SECONDS_BETWEEN_LOOKS, SECONDS_BETWEEN_CHARTS = 1.0, 3.0
 UNKNOWN = "unknown"
 FIGURES = (
     Figure("Blocks stored", "{report.num_blocks}"),
@@ -40,8 +39,9 @@ _OPTIONAL = (
 
 
 def draw_live(now: Shown, words: Words) -> None:
-    """The newest moment, drawn again every second while the server is looked at."""
+    """The newest moment, drawn again every second while the server is looked at; charts less often."""
     st.fragment(_draw_newest, run_every=SECONDS_BETWEEN_LOOKS)(now, words)
+    st.fragment(_draw_charts, run_every=SECONDS_BETWEEN_CHARTS)(now)
 
 
 def draw_moment(now: Shown, step: int, words: Words) -> None:
@@ -55,6 +55,7 @@ def draw_moment(now: Shown, step: int, words: Words) -> None:
         st.html(notice("This moment is no longer kept; choose a later one.", "problem"))
         return
     _draw(now, source, state, words)
+    _draw_charts(now)
 
 
 def _draw_newest(now: Shown, words: Words) -> None:
@@ -77,9 +78,13 @@ def _draw(now: Shown, source: TraceSource, state: CacheState, words: Words) -> N
     if report.num_copies or state.blocks or state.arena:
         _draw_map(source, state, report, words)
         _draw_forest(now, report, words)
-    draw_flow(source.flow())
-    if isinstance(source, RemoteServer):
-        draw_metrics(source.samples)
+
+
+def _draw_charts(now: Shown) -> None:
+    if now.source is not None:
+        draw_flow(now.source.flow())
+    if now.server is not None:
+        draw_metrics(now.server.samples)
 
 
 def _draw_map(source: TraceSource, state: CacheState, report: Report, words: Words) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from engine.cache_events import BlockRemoved, BlockStored, MessageReceived
@@ -47,6 +47,22 @@ class Flow:
             )
         else:
             self._seconds.append(Second(second, stored, removed, num_copies))
+
+
+def every_second(flow: Sequence[Second], last: int = MAX_SECONDS) -> list[Second]:
+    """The newest `last` seconds with the quiet ones between: in those nothing is stored or removed."""
+    if not flow:
+        return []
+    newest = flow[-1].second
+    before = [second for second in flow if second.second <= newest - last]
+    known = {second.second: second for second in flow}
+    copies = before[-1].num_copies if before else 0
+    filled = []
+    for number in range(max(flow[0].second, newest - last + 1), newest + 1):
+        second = known.get(number) or Second(number, 0, 0, copies)
+        copies = second.num_copies
+        filled.append(second)
+    return filled
 
 
 def flow_of(trace: Trace) -> tuple[Second, ...]:

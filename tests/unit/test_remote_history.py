@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from engine import cache_view
 from engine.cache_view import CacheView
 from engine.remote import history as history_module
+from engine.remote.flow import Second, every_second
 from engine.remote.history import History
 from engine.state import CacheState
 from engine.trace import Trace
@@ -137,6 +138,18 @@ def test_tokens_are_bounded_too(monkeypatch):
     monkeypatch.setattr(cache_view, "MAX_TOKENS", 31)
     view: CacheView = filled(70).at(70).findable
     assert (view.num_tokens, view.num_blocks) == (30, 15)
+
+
+def test_quiet_seconds_are_filled_in():
+    history = History()
+    for number, timestamp in enumerate((100.0, 100.5, 103.0)):
+        history.add_message(number, payload(stored([number], None, [1], 1), timestamp=timestamp))
+    history.add_message(3, payload(removed(0), timestamp=105.0))
+    filled = [Second(100, 2, 0, 2), Second(101, 0, 0, 2), Second(102, 0, 0, 2), Second(103, 1, 0, 3)]
+    filled += [Second(104, 0, 0, 3), Second(105, 0, 1, 2)]
+    assert every_second(history.flow()) == filled
+    assert every_second(history.flow(), last=4) == filled[2:]
+    assert every_second([]) == []
 
 
 def test_memory_is_flat_on_an_endless_stream():

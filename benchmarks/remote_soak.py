@@ -1,0 +1,176 @@
+"""A server that never stops: does the connector's memory stay flat, and does the page still answer?
+
+    python benchmarks/remote_soak.py                      one million events
+    python benchmarks/remote_soak.py --events 100000
+
+A publisher in a process of its own sends conversations that share beginnings and evicts the oldest blocks, as fast as
+the connector takes them. Meanwhile this process does what the page does at every look, and measures how long it takes:
+the newest moment, one earlier moment, the report with its forest, the map's frames and the forest as HTML.
+"""
+
+from __future__ import annotations
+
+import argparse
+import multiprocessing
+import statistics
+import time
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from multiprocessing.synchronize import Event
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from engine.event_base import Event as CacheEvent
+from engine.remote.addresses import events_address
+from engine.remote.publisher import Publisher
+from engine.remote.report import report_of
+from engine.remote.server import RemoteServer, ServerAddresses
+from engine.state import CacheState
+from views.remote_forest import forest_html, shared_html
+from views.remote_map import map_payload
+from views.remote_words import Words
+
+BLOCK_SIZE, POOL_BLOCKS = 16, 4_000
+EVENTS_A_MESSAGE = 8
+MESSAGES_A_BREATH = 200
+SECONDS_BETWEEN_LOOKS = 0.5
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Soak the connector with synthetic events.")
+    parser.add_argument("--events", type=int, default=1_000_000)
+    options = parser.parse_args()
+    found = soak(options.events)
+    print(f"{found.num_events:,} events in {found.seconds:.0f} s: {found.num_events / found.seconds:,.0f} a second")
+    print(f"messages seen {found.num_messages:,}, told as missed {found.num_missed:,}")
+    print("resident memory, MB, at tenths of the way: " + " ".join(f"{mb:.0f}" for mb in found.resident_mb))
+    looks = sorted(found.look_ms)
+    print(f"a look: median {statistics.median(looks):.0f} ms, 95th of 100 {looks[int(len(looks) * 0.95)]:.0f} ms, "
+          f"longest {looks[-1]:.0f} ms, of {len(looks)} looks")  # fmt: skip
+
+
+@dataclass
+class Soaked:
+    """What was measured. look_ms: one a look, while events came."""
+
+    num_events: int
+    num_messages: int = 0
+    num_missed: int = 0
+    seconds: float = 0.0
+    resident_mb: list[float] = field(default_factory=list)
+    look_ms: list[float] = field(default_factory=list)
+
+
+def soak(num_events: int) -> Soaked:
+    """Publish, follow, look. Returns what was measured."""
+    context = multiprocessing.get_context("spawn")
+    here, there = context.Pipe()
+    go = context.Event()
+    process = context.Process(target=_publish, args=(there, go, num_events), daemon=True)
+    process.start()
+    endpoint, replay = here.recv()
+    server = RemoteServer(ServerAddresses(events_address(endpoint), events_address(replay)))
+    server.start()
+    while not server.is_connected:
+        time.sleep(0.05)
+    go.set()
+    try:
+        return _follow(server, num_events)
+    finally:
+        server.stop()
+        process.terminate()
+        process.join()
+
+
+def _follow(server: RemoteServer, num_events: int) -> Soaked:
+    found = Soaked(num_events)
+    last_message = (num_events - 1) // EVENTS_A_MESSAGE
+    tenths = deque(last_message * tenth // 10 for tenth in range(1, 11))
+    started = time.monotonic()
+    while tenths:
+        found.look_ms.append(_look(server))
+        while tenths and _newest_message(server) >= tenths[0]:
+            found.resident_mb.append(_resident_mb())
+            tenths.popleft()
+        time.sleep(SECONDS_BETWEEN_LOOKS)
+    found.seconds = time.monotonic() - started
+    state = server.at(server.last_step)
+    found.num_messages = server.last_step
+    found.num_missed = 0 if state.findable.partial_since is None else 1
+    return found
+
+
+def _look(server: RemoteServer) -> float:
+    """What the page does at every look, in milliseconds."""
+    started = time.perf_counter()
+    state = server.at(server.last_step)
+    _draw(server, state)
+    _draw(server, server.at((server.first_step + server.last_step) // 2))
+    return (time.perf_counter() - started) * 1000 / 2
+
+
+def _draw(server: RemoteServer, state: CacheState) -> None:
+    words = Words()
+    report = report_of(server, state, 0)
+    map_payload(state, 0, "", [event.describe() for event in server.events_of(state.step)], words)
+    forest_html(report.forest, words, None)
+    shared_html(report.forest.shared, words)
+
+
+def _newest_message(server: RemoteServer) -> int:
+    events: list[CacheEvent] = list(server.events_of(server.last_step))
+    return max((getattr(event, "sequence", -1) for event in events), default=-1)
+
+
+def _resident_mb() -> float:
+    fields = Path("/proc/self/statm").read_text("ascii").split()
+    return int(fields[1]) * 4096 / 1e6
+
+
+# ---- the publisher's process ----
+
+
+def _publish(there: Any, go: Event, num_events: int) -> None:
+    publisher = Publisher("tcp://127.0.0.1:0", "tcp://127.0.0.1:0")
+    there.send((publisher.endpoint, publisher.replay_endpoint))
+    go.wait()
+    time.sleep(0.5)  # a subscription needs a moment to arrive
+    batch: list[dict[str, Any]] = []
+    for count, event in enumerate(_events(), 1):
+        batch.append(event)
+        if len(batch) == EVENTS_A_MESSAGE or count == num_events:
+            number = publisher.publish(msgspec.msgpack.encode([time.time(), batch, 0]))
+            batch = []
+            if number % MESSAGES_A_BREATH == 0:
+                time.sleep(0.1)
+        if count == num_events:
+            break
+    time.sleep(3600)
+
+
+def _events() -> Iterator[dict[str, Any]]:
+    """Conversations of a few blocks behind one of 40 shared beginnings; the oldest block goes when the pool is full."""
+    stored: deque[int] = deque()
+    name = 0
+    while True:
+        beginning = name % 40
+        parent = None
+        for depth in range(6):
+            name += 1
+            block_hash = beginning * 10 + depth if depth < 2 else 10_000 + name
+            tokens = [(block_hash * 31 + i) % 49_000 for i in range(BLOCK_SIZE)]
+            yield {
+                "type": "BlockStored", "block_hashes": [block_hash], "parent_block_hash": parent, "token_ids": tokens,
+                "block_size": BLOCK_SIZE, "lora_id": None, "medium": "GPU", "group_idx": 0,
+            }  # fmt: skip
+            stored.append(block_hash)
+            parent = block_hash
+            if len(stored) > POOL_BLOCKS:
+                yield {"type": "BlockRemoved", "block_hashes": [stored.popleft()], "medium": "GPU", "group_idx": 0}
+
+
+if __name__ == "__main__":
+    main()
