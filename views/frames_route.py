@@ -60,7 +60,7 @@ async def follow(socket: WebSocket, find: Callable[[], HasFrames | None]) -> Non
     try:
         greeting = await socket.receive_json()
         trace_id, have = str(greeting["trace_id"]), int(greeting["have"])
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, OverflowError):
         await socket.close(NOT_UNDERSTOOD)
     except WebSocketDisconnect:
         return

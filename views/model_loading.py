@@ -5,6 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from engine.progress import Progress
+from views.course import OPEN_TRACE
 from views.html_parts import notice
 from views.server import TINY, ReadyModel, model_shelf
 
@@ -32,6 +33,9 @@ def draw_loading(name: str) -> None:
         with st.container(key="model_problem"):
             st.html(notice(f"{loading.problem} {UNTIL_THEN}", "problem"))
             st.button("Try again", key="retry_model", on_click=model_shelf().retry, args=(name,))
+            st.page_link(
+                OPEN_TRACE.file, label="Or look at runs that were recorded on the real model", icon=OPEN_TRACE.icon
+            )
 
 
 @st.fragment(run_every=SECONDS_BETWEEN_LOOKS)

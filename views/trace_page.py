@@ -18,18 +18,25 @@ from views.frames_route import path_of
 from views.html_parts import notice
 from views.memory_map import memory_map
 from views.opened_trace import OpenedTrace, read_trace
+from views.recordings import recorded_sentence, recording, recordings
 from views.shown_traces import shown_traces
 from views.tables import blocks_frame, regions_frame, sequences_frame
 from views.trace_downloads import draw_downloads
 
 _PICKER, _CHOSEN = "trace_file", "chosen_trace_file"
+_RECORDED, _ADDRESS = "recorded_run", "recorded"
 
 
 def choose_file() -> TakenFile | None:
     """The file of this tab, kept over other pages; until there is one, the place to bring it to."""
     chosen: TakenFile | None = st.session_state.get(_CHOSEN)
     if chosen is None:
+        chosen = _recording_in_the_address()
+    if chosen is None:
         pick_file("Trace file (JSON)", ".json", key=_PICKER, on_pick=_take)
+        titles = recordings()
+        st.pills("Or a run that was recorded", list(titles), key=_RECORDED, format_func=titles.__getitem__,
+                 on_change=_take_recording)  # fmt: skip
         return None
     st.button("Open another file", key="another_file", on_click=_forget)
     return chosen
@@ -49,6 +56,8 @@ def opened_trace(file: TakenFile) -> OpenedTrace | None:
 
 def draw_opened(opened: OpenedTrace) -> None:
     trace = opened.trace
+    if recorded := recorded_sentence(trace.info):
+        st.html(notice(recorded))
     st.text(summary(trace))
     shown = memory_map(opened.frames.opening(), key="opened_map", position=trace.num_steps, live=path_of(opened))
     step = min(shown.step, trace.num_steps)
@@ -63,8 +72,21 @@ def _take() -> None:
     st.session_state[_CHOSEN] = taken_file(_PICKER)
 
 
+def _take_recording() -> None:
+    st.session_state[_CHOSEN] = recording(st.session_state[_RECORDED])
+
+
+def _recording_in_the_address() -> TakenFile | None:
+    """`?recorded=beams`: how other pages link to one."""
+    name = st.query_params.get(_ADDRESS)
+    if name in recordings():
+        st.session_state[_CHOSEN] = recording(str(name))
+    return st.session_state.get(_CHOSEN)
+
+
 def _forget() -> None:
     st.session_state.pop(_CHOSEN, None)
+    st.query_params.pop(_ADDRESS, None)
 
 
 def _draw_tables(state: CacheState, step: int) -> None:

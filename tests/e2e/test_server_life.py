@@ -79,7 +79,13 @@ def test_a_page_of_another_origin_cannot_listen_to_an_engine(
 
 @pytest.mark.parametrize(
     ("greeting", "code"),
-    [("not json", 1003), ("[]", 1003), ('{"trace_id": "x"}', 1003), ('{"trace_id": "x", "have": "many"}', 1003)],
+    [
+        ("not json", 1003),
+        ("[]", 1003),
+        ('{"trace_id": "x"}', 1003),
+        ('{"trace_id": "x", "have": "many"}', 1003),
+        ('{"trace_id": "x", "have": Infinity}', 1003),
+    ],
 )
 def test_a_greeting_that_makes_no_sense_ends_the_line_and_nothing_else(
     page: Page, app_server: AppServer, greeting: str, code: int
