@@ -11,7 +11,7 @@ from engine.state import BlockState, CacheState, SlotContent
 from views.frames import Payload, Scene, scenes_payload
 from views.remote_words import Words
 
-MOST_CARDS = 600
+MOST_CARDS = 400
 PLACELESS_TITLE = "Stored blocks (physical place unknown)"
 
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import streamlit as st
 
-from views.html_parts import notice
+from views.html_parts import escaped, notice
 from views.remote_shown import Shown
 from views.remote_words import IDS, Words, choices, likely_choice, words_of
+from views.server import model_shelf
 
+SECONDS_BETWEEN_LOOKS = 0.5
 RECORDED_NOTE = "Recorded: this happened earlier, and no server is asked."
 
 
@@ -16,7 +18,7 @@ def draw_choices(now: Shown) -> tuple[int | None, Words]:
     source = now.source
     assert source is not None
     facts = now.facts = source.facts
-    st.header(facts.name)
+    st.html(f"<h2>{escaped(facts.name)}</h2>")
     if facts.is_recorded:
         st.html(notice(RECORDED_NOTE))
     left, right = st.columns(2)
@@ -34,8 +36,18 @@ def _draw_words(model: str | None) -> Words:
     choice = st.selectbox("Tokens as", options, options.index(likely), key=f"remote_words_{likely}")
     words = words_of(choice)
     if choice != IDS and words.tokenizer is None:
-        st.html(notice(f"The vocabulary of {choice} is loading; until then ids are shown."))
+        _wait_for_vocabulary(choice)
     return words
+
+
+@st.fragment(run_every=SECONDS_BETWEEN_LOOKS)
+def _wait_for_vocabulary(choice: str) -> None:
+    """Say why ids are shown, and draw the page again when the vocabulary is there."""
+    loading = model_shelf().ask(choice)
+    if loading.model is not None:
+        st.rerun()
+    why = loading.problem or f"The vocabulary of {choice} is loading."
+    st.html(notice(f"{why} Until then ids are shown."))
 
 
 def _draw_ranks(now: Shown) -> None:

@@ -19,9 +19,10 @@ from engine.trace_source import SourceFacts, WholeTrace
 from tests.app.conftest import OpenPage
 from tests.helpers.app_html import all_html, figure, sentences
 from tests.helpers.app_server import ROOT, free_port
-from tests.helpers.kv_stream import payload, stored
+from tests.helpers.kv_stream import payload, stored, wait_until
 from views.remote_access import refusal
-from views.remote_shown import Shown, open_file, open_recorded
+from views.remote_shown import RECORDED, Shown, open_file, open_recorded
+from views.server import model_shelf
 
 PAGE = "pages/remote_server.py"
 PLAIN = [json.loads(line) for line in (ROOT / "tests/data/vllm-0.32-kv-events.jsonl").read_text("utf-8").splitlines()]
@@ -63,7 +64,7 @@ def test_before_anything_is_opened_the_page_says_what_to_do(open_page: OpenPage)
 
 def test_the_recorded_stream_is_labelled_and_its_figures_are_the_jsons(open_page: OpenPage) -> None:
     app = recorded(open_page)
-    assert "Recorded from vLLM 0.32" in [header.value for header in app.header]
+    assert "<h2>Recorded from vLLM 0.32</h2>" in all_html(app)
     assert "Recorded: this happened earlier, and no server is asked." in sentences(app)
     for moment in (24, 1, 6, 11, 15, 23):
         app.slider(key="remote_moment").set_value(moment).run()
@@ -101,6 +102,7 @@ def test_shared_beginnings_are_listed_with_their_text(open_page: OpenPage) -> No
     history.add_message(0, payload(stored([1, 2], None, list(b"one <b>story"), 6)))
     history.add_message(1, payload(stored([3], 1, list(b" book "), 6), stored([4], 3, list(b"closed"), 6)))
     app = open_page(PAGE)
+    wait_until(lambda: model_shelf().ask("tiny-random").model is not None, "loading the vocabulary")
     app.session_state["remote_shown"].show(WholeTrace(history.trace(), SourceFacts("test", model="tiny-random")))
     app.run()
     rows = re.findall(r"<tr><td data-continuations>(\d+)</td><td>(\d+)</td><td.*?>(.*?)</td></tr>", all_html(app))
@@ -118,6 +120,16 @@ def test_a_file_that_is_none_is_refused_in_words() -> None:
     open_file(now, "x.msgpack", b"PK\x03\x04")
     assert now.problem == "This is no recording: message 0, at byte 0, cannot be read."
     assert now.source is None
+
+
+def test_the_name_of_a_file_is_text_and_nothing_else(open_page: OpenPage) -> None:
+    app = open_page(PAGE)
+    name = "![x](http://a.b/c.png)<img src=y> **b** :red[r].msgpack"
+    open_file(app.session_state["remote_shown"], name, RECORDED.read_bytes())
+    app.run()
+    assert f"The file {name}" in unescape(all_html(app))
+    assert not [element for element in (*app.markdown, *app.header, *app.subheader) if "a.b" in element.value]
+    assert "<img src=y>" not in all_html(app)
 
 
 def test_an_export_opens_again() -> None:

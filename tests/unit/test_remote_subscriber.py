@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 
 import pytest
 
+import engine.remote.server as server_module
 from engine.cache_events import MessagesMissed, ServerRestarted
 from engine.remote.addresses import events_address
 from engine.remote.history import History
 from engine.remote.publisher import Publisher, PublishError
+from engine.remote.server import RemoteServer, ServerAddresses
 from engine.remote.subscriber import Subscriber
 from tests.helpers.kv_stream import one_block, wait_until
+from views import remote_connections
 
 ANY_PORT = "tcp://127.0.0.1:0"
 
@@ -127,6 +131,37 @@ def test_stopping_ends_the_thread_and_an_unused_one_stops_too(keep):
     subscriber.stop()
     assert not subscriber._thread.is_alive()
     Subscriber(History(), events_address(publisher.endpoint)).stop()
+
+
+def test_a_server_that_nobody_looks_at_is_let_go(keep, monkeypatch):
+    monkeypatch.setattr(server_module, "SECONDS_UNTIL_UNWATCHED", 0.3)
+    monkeypatch.setattr(server_module, "SECONDS_BETWEEN_WATCHES", 0.05)
+    publisher = keep(Publisher(ANY_PORT))
+    remote = RemoteServer(ServerAddresses(events_address(publisher.endpoint)))
+    remote.start()
+    looked_until = time.monotonic() + 0.8
+    while time.monotonic() < looked_until:
+        remote.seen()
+        assert not remote.is_stopped
+        time.sleep(0.02)
+    wait_until(lambda: remote.is_stopped, "letting go")
+
+
+def test_one_connection_a_server_and_no_more_than_a_few(keep, monkeypatch):
+    monkeypatch.setattr(remote_connections, "MOST_AT_ONCE", 2)
+    publishers = [keep(Publisher(ANY_PORT)) for _ in range(3)]
+    addresses = [ServerAddresses(events_address(publisher.endpoint)) for publisher in publishers]
+    connections = remote_connections.RemoteConnections()
+    first = connections.attach(addresses[0], by_presenter=False)
+    assert connections.attach(addresses[0], by_presenter=False) is first
+    assert connections.attached_by_presenter == set()
+    connections.attach(addresses[1], by_presenter=True)
+    assert connections.attached_by_presenter == {addresses[1].events}
+    with pytest.raises(remote_connections.TooManyServersError, match=r"^This app is attached to 2 servers"):
+        connections.attach(addresses[2], by_presenter=True)
+    first.stop()
+    assert connections.attach(addresses[2], by_presenter=False) is not first
+    connections.close_all()
 
 
 def test_an_address_that_is_taken_is_told_in_words(keep):
