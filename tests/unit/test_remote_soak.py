@@ -1,0 +1,16 @@
+"""A small soak: the connector follows a flood, keeps its memory, loses nothing, and a look stays short."""
+
+from __future__ import annotations
+
+import statistics
+
+from benchmarks.remote_soak import EVENTS_A_MESSAGE, soak
+
+NUM_EVENTS = 40_000
+
+
+def test_a_flood_is_followed_whole_in_flat_memory_and_a_look_stays_short():
+    found = soak(NUM_EVENTS)
+    assert (found.num_messages, found.is_partial) == (NUM_EVENTS // EVENTS_A_MESSAGE, False)
+    assert found.resident_mb[-1] - found.resident_mb[4] < 15
+    assert statistics.median(found.look_cpu_ms) < 200
