@@ -80,4 +80,5 @@ def _num_kept(probabilities: Tensor, top_k: int, top_p: float) -> int:
 
 def uniform(seed: int, index: int, position: int) -> float:
     """A number in [0, 1) that belongs to this seed, sample and position for ever."""
-    return float(np.random.Generator(np.random.Philox(key=[seed % 2**64, index], counter=position)).random())
+    key = np.array([seed % 2**64, index], dtype=np.uint64)  # a plain list of such numbers would become floats
+    return float(np.random.Generator(np.random.Philox(key=key, counter=position)).random())

@@ -69,6 +69,11 @@ def test_random_numbers_belong_to_seed_sample_and_position():
     assert all(0 <= number < 1 for number in numbers)
 
 
+def test_large_and_negative_seeds_are_seeds_of_their_own():
+    numbers = {uniform(seed, 0, 0) for seed in (-1, -2, 2**63, 2**63 + 1, 2**64 - 3, 1)}
+    assert len(numbers) == 6
+
+
 def test_a_draw_does_not_depend_on_its_batch_mates():
     params = SamplingParams(temperature=1.0)
     alone = [pick(params, seed=5, position=p) for p in range(20)]
