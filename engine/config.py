@@ -27,6 +27,8 @@ class EngineConfig:
     long_prefill_token_threshold: at most this many tokens of one sequence in a step (chunked prefill), or None.
     parallel_sampling: `fork` shares blocks at once and copies on write (the 2023 paper);
         `prefix_cache` lets `n` sequences find each other's full blocks by content (vLLM V1).
+    kv_dtype: the number type of keys and values: `float32`, `bfloat16`, or `auto`, which halves the memory to read with
+        `bfloat16` wherever the model itself is no more exact.
     free_order: block ids to hand out first, in that order (lessons ask for block 6, then 1, then 8).
     """
 
@@ -44,6 +46,7 @@ class EngineConfig:
     attention_backend: str = "auto"
     device: str = "auto"
     dtype: str = "auto"
+    kv_dtype: str = "auto"
     seed: int = 0
     free_order: tuple[int, ...] = ()
 
@@ -63,6 +66,7 @@ class EngineConfig:
         self._require_choice("preemption_mode", ("recompute", "swap"))
         self._require_choice("parallel_sampling", ("fork", "prefix_cache"))
         self._require_choice("attention_backend", ("auto", "triton", "cpu", "reference"))
+        self._require_choice("kv_dtype", ("auto", "float32", "bfloat16"))
         if self.preemption_mode == "swap" and self.num_cpu_blocks == 0:
             raise ConfigError("preemption_mode 'swap' needs num_cpu_blocks of at least 1: blocks must go somewhere.")
         if self.parallel_sampling == "prefix_cache" and not self.enable_prefix_caching:

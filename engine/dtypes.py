@@ -30,6 +30,13 @@ def resolve_dtype(requested: str, *, four_bit_weights: bool, checkpoint: str, de
     return "float32"
 
 
+def resolve_kv_dtype(requested: str, model_dtype: str) -> torch.dtype:
+    """The number type of keys and values. `auto`: the model's own, and bfloat16 beside weights of four bits."""
+    if requested != "auto":
+        return TORCH_DTYPES[requested]
+    return torch.bfloat16 if model_dtype == "int4" else TORCH_DTYPES[model_dtype]
+
+
 def has_int4_kernel(device: torch.device) -> bool:
     """torch's four-bit product for CPUs is written for AVX2 and AVX-512; elsewhere it runs a slow fallback."""
     if device.type != "cpu":

@@ -38,6 +38,47 @@ class DenseLinear:
 
 
 @dataclass(frozen=True)
+class PackedLinear:
+    """bfloat16 weights in the order oneDNN wants for this CPU: measured, twice as fast as `F.linear` for few tokens."""
+
+    packed: Tensor  # [out_features, in_features], opaque
+    bias: Tensor | None = None  # [out_features]
+
+    def __call__(self, x: Tensor) -> Tensor:
+        product: Tensor = torch.ops.mkldnn._linear_pointwise(x, self.packed, self.bias, "none", [], "")
+        return product
+
+
+def dense_linear(weight: Tensor, bias: Tensor | None = None) -> Linear:
+    """The fastest product with a dense matrix where it lies."""
+    on_cpu = weight.dtype is torch.bfloat16 and weight.device.type == "cpu"
+    if on_cpu and torch._C._has_mkldnn and torch.ops.mkldnn._is_mkldnn_bf16_supported():
+        return PackedLinear(torch.ops.mkldnn._reorder_linear_weight(weight), bias)
+    return DenseLinear(weight, bias)
+
+
+@dataclass(frozen=True)
+class GroupedLinear:
+    """Weights of four or eight bits in groups, times activations rounded to 16 bits; output in float32."""
+
+    packed: Tensor  # [out_features / 16, groups, bytes] uint8, see kernels/grouped_product/vnni.py
+
+    def __call__(self, x: Tensor) -> Tensor:
+        from kernels.grouped_product.cpu import grouped_product  # Numba is there: these weights were packed for it
+
+        return grouped_product(x, self.packed)
+
+
+def has_grouped_product() -> bool:
+    """Whether Numba is installed and the processor has the instructions of `kernels.grouped_product.cpu`."""
+    if not HAS_NUMBA:
+        return False
+    from kernels.grouped_product.vnni import runs_here
+
+    return runs_here()
+
+
+@dataclass(frozen=True)
 class Int4Linear:
     """Weights of four bits in groups along `in_features`, multiplied as they are; output in bfloat16."""
 
@@ -79,7 +120,7 @@ def _unpacked(nibbles: Tensor, scale_and_zero: Tensor) -> Tensor:
 
 @dataclass(frozen=True)
 class Int8Linear:
-    """Weights of eight bits as two halves of four, high ones beside low ones; output in bfloat16.
+    """Weights of eight bits as two halves of four, high ones beside low ones; output in bfloat16, for few tokens.
 
     Against torch's `_weight_int8pack_mm` it keeps a scale a group instead of a scale a row, and costs no more.
     """

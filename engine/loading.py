@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 
 from engine.config import EngineConfig
+from engine.dtypes import resolve_kv_dtype
 from engine.kv_store import KVStore
 from engine.model_runner import ModelRunner
 from engine.parts import EngineParts
@@ -25,13 +26,14 @@ def load_parts(
     backend = select_backend(config.attention_backend, device)
     loaded = loaded or load_model(config.model, dtype=config.dtype, device=device, progress=progress)
     shape = loaded.config
+    kv_dtype = resolve_kv_dtype(config.kv_dtype, loaded.dtype)
     store = KVStore(
         num_layers=shape.num_layers,
         num_blocks=config.num_blocks,
         block_size=config.block_size,
         num_kv_heads=shape.num_kv_heads,
         head_dim=shape.head_dim,
-        dtype=loaded.model.dtype,
+        dtype=kv_dtype,
         device=device,
         num_cpu_blocks=config.num_cpu_blocks,
         backend=backend,
@@ -52,7 +54,7 @@ def load_parts(
             "num_heads": shape.num_heads,
             "num_kv_heads": shape.num_kv_heads,
             "head_dim": shape.head_dim,
-            "kv_dtype": str(loaded.model.dtype).removeprefix("torch."),
+            "kv_dtype": str(kv_dtype).removeprefix("torch."),
             "kv_bytes_per_token": 2 * shape.num_layers * shape.num_kv_heads * shape.head_dim * store.key_cache.itemsize,
         },
     )

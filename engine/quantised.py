@@ -12,7 +12,15 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from engine.linear import DenseLinear, FourBitLinear, Int4Linear, Int8Linear
+from engine.linear import (
+    FourBitLinear,
+    GroupedLinear,
+    Int4Linear,
+    Int8Linear,
+    Linear,
+    dense_linear,
+    has_grouped_product,
+)
 
 GROUP_SIZE = 32
 FEW_ROWS = 4
@@ -42,8 +50,16 @@ class FourBitGroups:
             weight[some] = q.mul_(scale[..., None]).add_(minimum[..., None]).flatten(1)
         return weight
 
-    def as_linear(self) -> FourBitLinear:
-        """A product in the four bits.
+    def as_linear(self) -> Linear:
+        """A product in the four bits: with our own kernel where the processor can run it, else with torch's."""
+        if not has_grouped_product():
+            return self.as_torch_linear()
+        from kernels.grouped_product.cpu import pack_four_bits
+
+        return GroupedLinear(pack_four_bits(self.nibbles, self.scale, self.minimum))
+
+    def as_torch_linear(self) -> FourBitLinear:
+        """A product in the four bits by torch.
 
         torch's kernel means `(q - 8) * scale + zero`, hence zero = minimum + 8 * scale; only the rounding
         of scale and zero to bfloat16 differs from the file.
@@ -77,8 +93,8 @@ class EightBitGroups:
             weight[some] = self._rows(some)
         return weight
 
-    def as_linear(self) -> Int8Linear:
-        """A product that reads the eight bits as two numbers of four: q = 16 * high + low.
+    def as_torch_linear(self) -> Int8Linear:
+        """A product by torch that reads the eight bits as two numbers of four: q = 16 * high + low.
 
         The kernel means `(stored - 8) * scale + zero`. For high in -8 .. 7, store high + 8 with 16 times the
         scale and no zero; for low in 0 .. 15, store it as it is with zero = 8 * scale.
@@ -89,8 +105,16 @@ class EightBitGroups:
         packed = [_packed(self._halves(some)) for some in _row_slices(len(scale))]
         return Int8Linear(Int4Linear(torch.cat(packed), _for_kernel(scales, zeros), GROUP_SIZE))
 
-    def as_head(self) -> EightBitHead:
-        return EightBitHead(self.as_linear(), DenseLinear(self.dequantised(torch.bfloat16)), self)
+    def as_head(self) -> Linear:
+        """Scores of every token in float32: by our own kernel where the processor can run it, else by torch's."""
+        if not has_grouped_product():
+            many = dense_linear(self.dequantised(torch.bfloat16))
+            return EightBitHead(FewOrMany(self.as_torch_linear(), many), self)
+        from kernels.grouped_product.cpu import pack_eight_bits
+
+        # The kernel's whole numbers have no sign: q + 128, and a minimum of -128 times the scale.
+        unsigned = self.quantised.view(torch.uint8) ^ 128
+        return GroupedLinear(pack_eight_bits(unsigned, self.scale, -128 * self.scale))
 
     def _halves(self, rows: slice) -> Tensor:
         """High and low halves of some rows, side by side: [rows, 2 columns] int32 in 0 .. 15."""
@@ -108,21 +132,31 @@ class EightBitGroups:
 
 
 @dataclass(frozen=True)
+class FewOrMany:
+    """One product in two forms, each where it is the faster."""
+
+    few: Linear
+    many: Linear
+
+    def __call__(self, x: Tensor) -> Tensor:
+        x = x.bfloat16()
+        return self.few(x) if len(x) <= FEW_ROWS else self.many(x)
+
+
+@dataclass(frozen=True)
 class EightBitHead:
-    """Scores of every token: in eight bits for few rows, dense for many, and exact where it decides which is best.
+    """Scores of every token out of products in bfloat16, and exact where it decides which is best.
 
     bfloat16 keeps 8 bits: scores near 20 come in steps of 0.125, and tokens that differ by less tie. Those that
     rounding could have kept from the top, a handful, are scored again in float32.
     """
 
-    few: Int8Linear
-    many: DenseLinear  # bfloat16
+    product: Linear
     weight: EightBitGroups
 
     def __call__(self, x: Tensor) -> Tensor:
         """[rows, hidden_size] -> [rows, vocab_size] float32."""
-        product = self.few if len(x) <= FEW_ROWS else self.many
-        scores = product(x.bfloat16()).float()
+        scores = self.product(x).float()
         best = scores.amax(dim=-1, keepdim=True)
         row, token_id = torch.nonzero(scores >= best - best.abs() / 64, as_tuple=True)
         scores[row, token_id] = (x[row].float() * self.weight(token_id)).sum(dim=-1)

@@ -16,7 +16,7 @@ import torch
 from safetensors import safe_open
 from torch import Tensor
 
-from engine.linear import DenseEmbedding, DenseLinear, Embedding, Linear
+from engine.linear import DenseEmbedding, Embedding, Linear, dense_linear
 from engine.progress import Progress, ProgressCallback
 from engine.quantised import EightBitGroups, FourBitGroups
 from engine.weights_cache import cached_folder
@@ -71,7 +71,7 @@ class DequantisedSource:
     device: torch.device
 
     def linear(self, *names: str) -> Linear:
-        return DenseLinear(four_bits(self.tensors, *names).dequantised(self.dtype).to(self.device))
+        return dense_linear(four_bits(self.tensors, *names).dequantised(self.dtype).to(self.device))
 
     def vector(self, name: str) -> Tensor | None:
         vector = _vector(self.tensors, name, self.dtype)
@@ -79,16 +79,16 @@ class DequantisedSource:
 
     def embedding_and_head(self) -> tuple[Embedding, Linear]:
         tied = eight_bits(self.tensors, "model.embed_tokens").dequantised(self.dtype).to(self.device)
-        return DenseEmbedding(tied), DenseLinear(tied)
+        return DenseEmbedding(tied), dense_linear(tied)
 
 
 @dataclass(frozen=True)
 class FourBitSource:
-    """Products over four and eight bits; what lies between them is bfloat16, which their kernel takes and gives."""
+    """Products over four and eight bits; what lies between them is float32, which costs next to nothing there."""
 
     tensors: dict[str, Tensor]
     device: torch.device
-    dtype: torch.dtype = torch.bfloat16
+    dtype: torch.dtype = torch.float32
 
     def linear(self, *names: str) -> Linear:
         return four_bits(self.tensors, *names).as_linear()

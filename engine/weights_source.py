@@ -9,7 +9,7 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-from engine.linear import DenseEmbedding, DenseLinear, Embedding, Linear
+from engine.linear import DenseEmbedding, Embedding, Linear, dense_linear
 from engine.model_errors import ModelLoadError
 
 
@@ -48,7 +48,7 @@ class DenseSource:
 
     def linear(self, *names: str) -> Linear:
         weights = [self._required(f"{name}.weight") for name in names]
-        return DenseLinear(_merged(weights), self._bias(names))
+        return dense_linear(_merged(weights), self._bias(names))
 
     def vector(self, name: str) -> Tensor | None:
         tensor = self.fetch(f"{name}.weight")
@@ -56,7 +56,7 @@ class DenseSource:
 
     def embedding_and_head(self) -> tuple[Embedding, Linear]:
         embedding = self._required("model.embed_tokens.weight")
-        head = DenseLinear(embedding) if self.tie_word_embeddings else self.linear("lm_head")
+        head = dense_linear(embedding) if self.tie_word_embeddings else self.linear("lm_head")
         return DenseEmbedding(embedding), head
 
     def _bias(self, names: tuple[str, ...]) -> Tensor | None:

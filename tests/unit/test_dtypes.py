@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 import torch
 
-from engine.dtypes import resolve_dtype
+from engine import Engine, EngineConfig, SamplingParams
+from engine.config import ConfigError
+from engine.dtypes import resolve_dtype, resolve_kv_dtype
 from engine.model_errors import ModelLoadError
 
 CPU, CUDA, OTHER = torch.device("cpu"), torch.device("cuda"), torch.device("mps")
@@ -59,3 +61,22 @@ def test_what_is_asked_for_is_given(name: str) -> None:
 def test_refusals(name: str, four_bit_weights: bool, device: torch.device, sentence: str) -> None:
     with pytest.raises(ModelLoadError, match=sentence):
         resolve_dtype(name, four_bit_weights=four_bit_weights, checkpoint="float32", device=device)
+
+
+def test_keys_and_values_take_the_model_s_type_and_half_the_width_beside_four_bits() -> None:
+    assert resolve_kv_dtype("auto", "float32") is torch.float32
+    assert resolve_kv_dtype("auto", "bfloat16") is torch.bfloat16
+    assert resolve_kv_dtype("auto", "int4") is torch.bfloat16
+    assert resolve_kv_dtype("float32", "int4") is torch.float32
+    assert resolve_kv_dtype("bfloat16", "float32") is torch.bfloat16
+
+
+def test_the_engine_sets_up_the_kv_dtype_that_was_asked_for() -> None:
+    for asked, expected in (("auto", "float32"), ("bfloat16", "bfloat16")):
+        engine = Engine(EngineConfig(model="tiny-random", num_blocks=8, dtype="float32", kv_dtype=asked))
+        assert engine.trace.info["kv_dtype"] == expected
+        assert str(engine.parts.store.key_cache.dtype) == f"torch.{expected}"
+        [output] = engine.generate(["abc"], SamplingParams(max_tokens=4, ignore_eos=True))
+        assert len(output.outputs[0].token_ids) == 4
+    with pytest.raises(ConfigError, match="kv_dtype must be one of auto, float32, bfloat16; it is 'int8'"):
+        EngineConfig(kv_dtype="int8")

@@ -6,9 +6,9 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from engine import linear
-from engine.linear import FEW_TOKENS
-from engine.quantised import FEW_ROWS, ROWS_AT_A_TIME, EightBitGroups, FourBitGroups
+from engine import linear, quantised
+from engine.linear import FEW_TOKENS, DenseLinear, GroupedLinear, PackedLinear, dense_linear, has_grouped_product
+from engine.quantised import FEW_ROWS, ROWS_AT_A_TIME, EightBitGroups, EightBitHead, FewOrMany, FourBitGroups
 from kernels.unpack_four_bits.reference import unpack_four_bits
 
 ROWS, COLUMNS = 2 * ROWS_AT_A_TIME + 64, 96
@@ -42,27 +42,41 @@ def test_four_bits_one_by_one() -> None:
 
 
 @pytest.mark.parametrize("num_tokens", [1, FEW_TOKENS, FEW_TOKENS + 1])
-def test_four_bit_product(num_tokens: int) -> None:
+def test_torch_s_four_bit_product(num_tokens: int) -> None:
     matrix, x = four_bit_matrix(), inputs(num_tokens)
     exact = x @ matrix.dequantised().T
-    product = matrix.as_linear()(x)
+    product = matrix.as_torch_linear()(x)
     assert product.dtype is torch.bfloat16 and product.shape == exact.shape
     assert (product.float() - exact).abs().max() < 0.01 * exact.abs().max()
 
 
 def test_many_tokens_are_multiplied_unpacked(monkeypatch: pytest.MonkeyPatch) -> None:
     """And without Numba they are not: the result is then that of few tokens, a few at a time."""
-    product, x = four_bit_matrix().as_linear(), inputs(FEW_TOKENS + 1)
+    product, x = four_bit_matrix().as_torch_linear(), inputs(FEW_TOKENS + 1)
     unpacked = F.linear(x.bfloat16(), unpack_four_bits(product.nibbles, product.few.scale_and_zero))
     torch.testing.assert_close(product(x), unpacked, rtol=0.02, atol=0.002)
     monkeypatch.setattr(linear, "HAS_NUMBA", False)
     assert torch.equal(product(x), product.few(x))
 
 
-def test_eight_bit_product() -> None:
+@pytest.mark.parametrize("own_kernel", [True, False], ids=["own kernel", "torch"])
+def test_the_products_of_this_processor(own_kernel: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    if own_kernel and not has_grouped_product():
+        pytest.skip("needs Numba and a processor with AVX-512 VNNI")
+    monkeypatch.setattr(quantised, "has_grouped_product", lambda: own_kernel)
+    tolerance = 1e-4 if own_kernel else 1e-2
+    for matrix, product in ((m := four_bit_matrix(), m.as_linear()), (m := eight_bit_matrix(), m.as_head())):
+        assert isinstance(product, GroupedLinear) == own_kernel
+        for num_tokens in (1, FEW_ROWS + 1):
+            x = inputs(num_tokens)
+            exact = x @ matrix.dequantised().T
+            assert (product(x).float() - exact).abs().max() < tolerance * exact.abs().max()
+
+
+def test_torch_s_eight_bit_product() -> None:
     matrix, x = eight_bit_matrix(), inputs()
     exact = x @ matrix.dequantised().T
-    assert (matrix.as_linear()(x).float() - exact).abs().max() < 0.01 * exact.abs().max()
+    assert (matrix.as_torch_linear()(x).float() - exact).abs().max() < 0.01 * exact.abs().max()
 
 
 def test_packing_some_rows_at_a_time_is_packing_them_all() -> None:
@@ -71,7 +85,7 @@ def test_packing_some_rows_at_a_time_is_packing_them_all() -> None:
         matrix.dequantised() - matrix.minimum.float().repeat_interleave(32, 1)
     ) / matrix.scale.float().repeat_interleave(32, 1)
     packed = torch.ops.aten._convert_weight_to_int4pack_for_cpu(whole.round().int(), 1)
-    assert torch.equal(matrix.as_linear().few.packed, packed)
+    assert torch.equal(matrix.as_torch_linear().few.packed, packed)
 
 
 def test_embedding_rows_are_the_matrix_s_rows() -> None:
@@ -92,8 +106,8 @@ def test_the_head_settles_what_bfloat16_would_tie(num_rows: int) -> None:
     quantised[:, 0] = torch.arange(64) // 2 + torch.arange(64) % 2 * 30  # the best token is the last, 63
     matrix = EightBitGroups(quantised, torch.full((64, 1), 0.0078125).half())
     x = torch.full((num_rows, 32), 0.75).bfloat16()
-    head = matrix.as_head()
-    tied = (head.few if num_rows <= FEW_ROWS else head.many)(x)
+    head = EightBitHead(FewOrMany(matrix.as_torch_linear(), DenseLinear(matrix.dequantised(torch.bfloat16))), matrix)
+    tied = head.product(x)
     assert (tied[0] == tied[0].max()).sum() > 1
     scores = head(x)
     exact = x.float() @ matrix.dequantised().T
@@ -101,3 +115,11 @@ def test_the_head_settles_what_bfloat16_would_tie(num_rows: int) -> None:
     assert scores.argmax(-1).tolist() == exact.argmax(-1).tolist() == [63] * num_rows
     near_the_top = exact >= exact.max() - 0.2
     assert torch.equal(scores[near_the_top], exact[near_the_top])
+
+
+def test_bfloat16_weights_are_packed_where_that_is_possible_and_others_are_not() -> None:
+    weight, bias, x = torch.randn(24, 32), torch.randn(24), torch.randn(3, 32)
+    assert isinstance(dense_linear(weight), DenseLinear)
+    product = dense_linear(weight.bfloat16(), bias.bfloat16())
+    assert isinstance(product, PackedLinear) == torch.ops.mkldnn._is_mkldnn_bf16_supported()
+    torch.testing.assert_close(product(x.bfloat16()).float(), x @ weight.T + bias, rtol=0.03, atol=0.1)
