@@ -22,7 +22,7 @@ from views.frames import FrameStream
 from views.shown_traces import shown_traces
 
 PATH = "api/frames"
-SECONDS_BETWEEN_LOOKS = 0.04
+SECONDS_BETWEEN_LOOKS = 0.02
 REFUSED, NOT_UNDERSTOOD = 1008, 1003
 _TEXTS: weakref.WeakKeyDictionary[FrameStream, list[str]] = weakref.WeakKeyDictionary()
 """Each frame as JSON, written once for all who watch. Only the server's own loop comes here."""

@@ -145,6 +145,10 @@ def _draw_sampling() -> None:
         "Chat template", False, key="chat", bind="query-params",
         help="Wraps the prompt in the marks the model saw when it learnt to chat. They take blocks too.",
     )
+    st.toggle(
+        "Stop at the end mark", True, key="stop_at_end", bind="query-params",
+        help="Off: an answer goes on to its last token, whatever the model says.",
+    )
 
 
 def _number_input(setting: NumberSetting) -> None:

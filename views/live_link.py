@@ -22,6 +22,8 @@ TOO_LONG = (
     "This run is too long for a link: its prompts do not fit. A reload still finds it here. "
     "To keep it, download its trace under Take it away."
 )
+THE_END = 10**9
+"""A position further than any frame: the map goes to the last one, and on with those that come."""
 _ARRIVAL, _AT, _JUMP = "arrival", "at", "look_at_the_end"
 
 
@@ -65,10 +67,10 @@ def look_at_the_end() -> None:
     st.session_state[_JUMP] = True
 
 
-def asked_position(moment: Moment) -> int | None:
+def asked_position() -> int | None:
     """Where the map is to stand; None: where it stands."""
     at = step_looked_at()
-    return moment.step if st.session_state.pop(_JUMP, False) and at is None else at
+    return THE_END if st.session_state.pop(_JUMP, False) and at is None else at
 
 
 def draw_arrival(arrival: Arrival) -> None:

@@ -33,7 +33,7 @@ def draw_picture(
         session.frames.opening(),
         key=_MAP,
         selected_seq=request_id,
-        position=asked_position(session.moment),
+        position=asked_position(),
         live=path_of(session),
         on_move=partial(_moved, session),
         on_select=partial(_selected, session, on_select),

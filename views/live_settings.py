@@ -119,6 +119,7 @@ def sampling_params() -> SamplingParams:
         n=SAMPLES.value,
         beam_width=BEAMS.value,
         seed=SEED.value,
+        ignore_eos=not _value("stop_at_end", True),
     )
 
 

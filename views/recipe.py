@@ -92,7 +92,7 @@ def _deed_to_list(deed: Deed) -> list[Any]:
     match deed:
         case Added(step, prompt, params, as_chat):
             chosen = [params.temperature, params.max_tokens, params.n, params.beam_width, params.seed]
-            return ["add", step, prompt, *chosen, as_chat]
+            return ["add", step, prompt, *chosen, params.ignore_eos, as_chat]
         case Aborted(step, request_id):
             return ["abort", step, request_id]
         case Forked(step, request_id, seed):
@@ -101,7 +101,7 @@ def _deed_to_list(deed: Deed) -> list[Any]:
 
 def _deed_from_list(fields: Any) -> Deed:
     match fields:
-        case ["add", step, str(prompt), temperature, max_tokens, n, beam_width, seed, bool(as_chat)]:
+        case ["add", step, str(prompt), temperature, max_tokens, n, beam_width, seed, bool(ignore_eos), bool(as_chat)]:
             _require(len(prompt) <= LONGEST_PROMPT)
             params = SamplingParams(
                 temperature=_number(temperature, 0, 2),
@@ -109,6 +109,7 @@ def _deed_from_list(fields: Any) -> Deed:
                 n=_whole(n, 1, MAX_SAMPLES),
                 beam_width=_whole(beam_width, 1, MAX_SAMPLES),
                 seed=_whole(seed, 0, MAX_SEED),
+                ignore_eos=ignore_eos,
             )
             return Added(_whole(step, 0, MAX_STEPS), prompt, params, as_chat)
         case ["abort", step, str(request_id)]:

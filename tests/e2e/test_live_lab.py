@@ -40,9 +40,13 @@ def test_requests_are_added_forked_and_aborted_while_the_engine_runs(live: LiveP
     expect(live.page.locator("[data-request=A]")).to_have_attribute("data-status", "finished")
     before = int(live.figure("step"))
     live.wait_for_step(before + 1)
+    label = live.page.locator(".st-key-memory_map .bar .label")
+    shown = label.inner_text()
+    expect(label).not_to_have_text(shown)
     live.button("pause").click()
     expect(live.button("step")).to_be_enabled()
     live.settle()
+    expect(label).to_have_text(f"Step {live.figure('step')}")
     assert {name: live.status(name) for name in "ABC"} == {"A": "finished", "B": "running", "C": "running"}
     assert (live.prompt("B"), live.prompt("C")) == (LONG_TALE, LONG_TALE)
     assert live.reply("B").startswith(live.reply("C")), "B has been at it since A began"

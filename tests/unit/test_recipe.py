@@ -18,7 +18,7 @@ from views.live_config import live_config
 from views.recipe import LONGEST_TEXT, MAX_DEEDS, MAX_STEPS, Recipe, RecipeError
 
 CONFIG = live_config("tiny-random", 4, 32, True, "recompute")
-PARAMS = SamplingParams(temperature=0.7, max_tokens=24, n=2, seed=7)
+PARAMS = SamplingParams(temperature=0.7, max_tokens=24, n=2, seed=7, ignore_eos=True)
 DEEDS: tuple[Deed, ...] = (
     Added(0, "日本語 👩‍👩‍👧 \t<b>**x**</b> $5", PARAMS),
     Added(2, "again", PARAMS, as_chat=True),
@@ -115,6 +115,7 @@ def test_a_text_that_unpacks_to_more_than_a_run_is_refused_unread() -> None:
         ((2, 0, 6), 0),
         ((2, 0, 7), -1),
         ((2, 0, 8), "yes"),
+        ((2, 0, 9), 1),
         ((2, 2, 2), 3),
         ((3,), MAX_STEPS + 1),
         ((3,), -1),
