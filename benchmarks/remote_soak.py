@@ -3,8 +3,8 @@
     python -m benchmarks.remote_soak                      one million events
     python -m benchmarks.remote_soak --events 100000
 
-A publisher in a process of its own sends conversations that share beginnings and evicts the oldest blocks, as fast as
-the connector takes them. Meanwhile this process does what the page does at every look, and measures how long it takes:
+A publisher in a process of its own sends conversations that share beginnings and evicts the oldest blocks, 5,000 events
+a second: a server that computes 10,000 prompt tokens a second in blocks of 16 sends about 1,250. Meanwhile this process does what the page does at every look, and measures how long it takes:
 the newest moment, one earlier moment, the report with its forest, the map's frames and the forest as HTML.
 """
 
@@ -35,15 +35,16 @@ from views.remote_words import Words
 
 BLOCK_SIZE, POOL_BLOCKS = 16, 4_000
 EVENTS_A_MESSAGE = 8
-MESSAGES_A_BREATH = 200
+EVENTS_A_SECOND = 5_000
 SECONDS_BETWEEN_LOOKS = 0.5
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="Soak the connector with synthetic events.")
     parser.add_argument("--events", type=int, default=1_000_000)
+    parser.add_argument("--rate", type=float, default=EVENTS_A_SECOND, help="events a second")
     options = parser.parse_args()
-    found = soak(options.events)
+    found = soak(options.events, options.rate)
     print(f"{found.num_events:,} events in {found.seconds:.0f} s: {found.num_events / found.seconds:,.0f} a second")
     print(f"messages seen {found.num_messages:,}; the view is {'partial' if found.is_partial else 'whole'}")
     print("resident memory, MB, at tenths of the way: " + " ".join(f"{mb:.0f}" for mb in found.resident_mb))
@@ -65,12 +66,12 @@ class Soaked:
     look_cpu_ms: list[float] = field(default_factory=list)
 
 
-def soak(num_events: int) -> Soaked:
+def soak(num_events: int, rate: float) -> Soaked:
     """Publish, follow, look. Returns what was measured."""
     context = multiprocessing.get_context("spawn")
     here, there = context.Pipe()
     go = context.Event()
-    process = context.Process(target=_publish, args=(there, go, num_events), daemon=True)
+    process = context.Process(target=_publish, args=(there, go, num_events, rate), daemon=True)
     process.start()
     endpoint, replay = here.recv()
     server = RemoteServer(ServerAddresses(events_address(endpoint), events_address(replay)))
@@ -136,19 +137,19 @@ def _resident_mb() -> float:
 # ---- the publisher's process ----
 
 
-def _publish(there: Any, go: Event, num_events: int) -> None:
+def _publish(there: Any, go: Event, num_events: int, rate: float) -> None:
     publisher = Publisher("tcp://127.0.0.1:0", "tcp://127.0.0.1:0")
     there.send((publisher.endpoint, publisher.replay_endpoint))
     go.wait()
     time.sleep(0.5)  # a subscription needs a moment to arrive
+    started = time.monotonic()
     batch: list[dict[str, Any]] = []
     for count, event in enumerate(_events(), 1):
         batch.append(event)
         if len(batch) == EVENTS_A_MESSAGE or count == num_events:
-            number = publisher.publish(msgspec.msgpack.encode([time.time(), batch, 0]))
+            publisher.publish(msgspec.msgpack.encode([time.time(), batch, 0]))
             batch = []
-            if number % MESSAGES_A_BREATH == 0:
-                time.sleep(0.1)
+            time.sleep(max(started + count / rate - time.monotonic(), 0))
         if count == num_events:
             break
     time.sleep(3600)

@@ -64,10 +64,9 @@ class Trace:
     def drain(self) -> list[Event]:
         """Hand over what was logged since the last time and keep none of it, for a server that runs for ever.
 
-        From then on `at` raises: what is not kept cannot be replayed.
+        Steps are counted from 0 again, and `at` raises from then on: what is not kept cannot be replayed.
         """
-        handed_over, self.events = self.events, []
-        self._step_starts = [0] * len(self._step_starts)
+        handed_over, self.events, self._step_starts, self.step = self.events, [], [], 0
         self._is_drained |= bool(handed_over)
         return handed_over
 
@@ -88,10 +87,10 @@ class Trace:
         A state is remembered when as many events have passed as it has parts: copying never costs more than folding
         did, in time or in memory, and seeking replays about as many events as the state has parts.
         """
-        if not 0 <= step <= self.num_steps:
-            raise IndexError(f"Step {step} is outside this trace, which has steps 0 to {self.num_steps}.")
         if self._is_drained:
             raise ReplayError("this log was handed over as it grew, and cannot be replayed")
+        if not 0 <= step <= self.num_steps:
+            raise IndexError(f"Step {step} is outside this trace, which has steps 0 to {self.num_steps}.")
         start, state = self._nearest_keyframe(self._end_of(step))
         for index in range(start, self._end_of(step)):
             state.apply(self.events[index])

@@ -10,7 +10,7 @@ NUM_EVENTS = 40_000
 
 
 def test_a_flood_is_followed_whole_in_flat_memory_and_a_look_stays_short():
-    found = soak(NUM_EVENTS)
+    found = soak(NUM_EVENTS, rate=10_000)
     assert (found.num_messages, found.is_partial) == (NUM_EVENTS // EVENTS_A_MESSAGE, False)
     assert found.resident_mb[-1] - found.resident_mb[4] < 15
     assert statistics.median(found.look_cpu_ms) < 200

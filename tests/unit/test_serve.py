@@ -258,6 +258,10 @@ class TestCancelling:
         wait_until(lambda: all_blocks_are_back(served), "giving the blocks back")
         assert metrics(served).generation_tokens - before < 120
 
+    def test_a_server_outlives_the_longest_trace(self, served, monkeypatch):
+        monkeypatch.setattr("engine.trace.MAX_STEPS", 10)
+        assert [complete(served, max_tokens=8).usage.completion_tokens for _ in range(4)] == [8] * 4
+
     def test_what_is_finished_is_forgotten(self, served):
         complete(served)
         wait_until(lambda: all_blocks_are_back(served), "giving every block back")

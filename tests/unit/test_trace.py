@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from engine.arrivals import Arrival
 from engine.events import ArenaCreated, PoolCreated, RequestAdded, SlotsWritten, StepCompleted
 from engine.reservations import Max, Oracle, Pow2
+from engine.state import ReplayError
 from engine.trace import KEYFRAME_EVERY, MAX_STEPS, SCHEMA_VERSION, Trace, TraceError
 from tests.helpers.traces import contiguous_trace, paged_trace, plain_fold
 
@@ -71,6 +72,17 @@ def test_idle_steps_have_no_events_and_keep_the_state():
     assert trace.num_steps == 7
     assert list(trace.events_of(3)) == []
     assert trace.at(3) == trace.at(0)
+
+
+def test_a_drained_log_hands_everything_over_once_and_goes_on():
+    trace = paged_trace()
+    written = list(trace)
+    assert trace.drain() == written
+    assert (trace.drain(), len(trace), trace.step, trace.num_steps) == ([], 0, 0, 0)
+    trace.append(StepCompleted(1, 0, 0, 0, 0.0))
+    assert trace.drain() == [StepCompleted(1, 0, 0, 0, 0.0)]
+    with pytest.raises(ReplayError, match="handed over as it grew"):
+        trace.at(0)
 
 
 def test_steps_never_go_back():
