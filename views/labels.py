@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from engine.state import CacheState
 
-PALETTE = ("#0072B2", "#E69F00", "#CC79A7", "#009E73", "#56B4E9", "#8C6D31", "#7B61C9", "#D55E00")
+PALETTE = ("#0072B2", "#E69F00", "#CC79A7", "#009E73", "#56B4E9", "#8C6D31", "#4B2E83", "#D55E00")
 """Owner hues, after Okabe and Ito, ordered so that neighbours differ in lightness too. The map mixes them with
 the theme's ground and ink, so both themes keep their contrast."""
 
