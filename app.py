@@ -14,6 +14,7 @@ from views.door import Door
 from views.fault import say_plainly
 from views.frames_route import FRAMES_ROUTE
 from views.html_parts import STYLE_SHEET
+from views.log import write_readable_log
 from views.metrics_route import METRICS_ROUTE
 from views.room.bar import draw_room_bar
 from views.room.lines import ROOM_ROUTES
@@ -25,6 +26,7 @@ SIDEBAR_PIXELS = 250
 @contextlib.asynccontextmanager
 async def lifespan(_app: st.App) -> AsyncIterator[None]:
     pages_come_from_navigation_only()
+    write_readable_log()
     server.start()
     yield
     server.stop()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Generic, TypeVar
@@ -41,6 +42,8 @@ class ModelShelf(Generic[Model]):
         self._load = load
         self._lock = threading.Lock()
         self._shelf: dict[str, Loading[Model]] = {}
+        self.num_loads = 0
+        """Loads begun so far, over all models."""
 
     def ask(self, name: str) -> Loading[Model]:
         """Where the model stands now; the first to ask starts the load."""
@@ -57,15 +60,19 @@ class ModelShelf(Generic[Model]):
 
     def _start(self, name: str) -> None:
         self._shelf[name] = Loading()
+        self.num_loads += 1
         threading.Thread(target=self._bring, args=(name,), name=f"load {name}", daemon=True).start()
 
     def _bring(self, name: str) -> None:
+        log, started = logging.getLogger(__name__), time.perf_counter()
         try:
             self._shelf[name] = Loading(model=self._load(name, lambda progress: self._note(name, progress)))
+            log.info("%s is ready after %.1f s", name, time.perf_counter() - started)
         except ModelLoadError as error:
+            log.warning("%s cannot be had: %s", name, error)
             self._shelf[name] = Loading(problem=str(error))
         except Exception:
-            logging.getLogger(__name__).exception("loading %s failed", name)
+            log.exception("loading %s failed", name)
             self._shelf[name] = Loading(problem=BROKEN)
 
     def _note(self, name: str, progress: Progress) -> None:

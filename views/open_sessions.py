@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 import weakref
 
@@ -20,6 +21,11 @@ class OpenSessions:
     def add(self, session: EngineSession) -> None:
         with self._lock:
             self._sessions.add(session)
+        config = session.engine.config
+        logging.getLogger(__name__).info(
+            "an engine opens: %d blocks of %d, model %s; open now: %d", config.num_blocks, config.block_size,
+            config.model, len(self),
+        )  # fmt: skip
 
     def find(self, trace_id: str) -> EngineSession | None:
         """The open session whose frames carry this name."""

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any
 import streamlit as st
 
 from engine.progress import Progress, ProgressCallback
-from views.left_sessions import LeftSessions
+from views.app_metrics import AppMetrics
 from views.checkups import Checkups
+from views.left_sessions import LeftSessions
 from views.model_shelf import ModelShelf
 from views.open_sessions import OpenSessions
 from views.room.rooms import Rooms
@@ -52,6 +53,11 @@ def open_sessions() -> OpenSessions:
 @st.cache_resource(show_spinner=False)
 def left_sessions() -> LeftSessions:
     return LeftSessions()
+
+
+@st.cache_resource(show_spinner=False)
+def app_metrics() -> AppMetrics:
+    return AppMetrics()
 
 
 @st.cache_resource(show_spinner=False)
