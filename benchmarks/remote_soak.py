@@ -4,8 +4,9 @@
     python -m benchmarks.remote_soak --events 100000
 
 A publisher in a process of its own sends conversations that share beginnings and evicts the oldest blocks, 5,000 events
-a second: a server that computes 10,000 prompt tokens a second in blocks of 16 sends about 1,250. Meanwhile this process does what the page does at every look, and measures how long it takes:
-the newest moment, one earlier moment, the report with its forest, the map's frames and the forest as HTML.
+a second: a server that computes 10,000 prompt tokens a second in blocks of 16 sends about 1,250. Meanwhile this process
+does what the page does at every look, and measures how long it takes: the newest moment, one earlier moment, the report
+with its forest, the map's frames and the forest as HTML.
 """
 
 from __future__ import annotations

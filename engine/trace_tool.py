@@ -17,6 +17,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from engine.event_base import plural
 from engine.one_line import one_line
 from engine.state import CacheState
 from engine.trace import Trace, TraceError
@@ -61,6 +62,8 @@ def summary(trace: Trace, _step: int | None = None) -> str:
     """What a trace that could be read and replayed holds, in a few lines."""
     state = _state(trace, None)
     memory = f"{len(state.arena)} slots in one stretch" if state.arena else f"{state.num_blocks} x {state.block_size}"
+    if not state.arena and not state.blocks:
+        memory = f"places unknown, {plural(state.findable.num_copies, 'block')} stored"
     known = ", ".join(f"{key} {value}" for key, value in sorted(trace.info.items()) if isinstance(value, str | int))
     return (
         f"A sound trace: {len(trace)} events in {trace.num_steps} steps.\n"
@@ -86,11 +89,21 @@ def _table_rows(state: CacheState) -> Iterator[Row]:
 
 
 def _block_rows(state: CacheState) -> Iterator[Row]:
+    if not state.blocks:
+        yield from _stored_rows(state)
     for block in state.blocks:
         held_by = " ".join(f"{seq_id}:{index}" for seq_id, index in block.owners.items())
         block_hash = "" if block.block_hash is None else block.block_hash
         tokens = "".join(slot.piece for slot in block.slots if slot)
         yield block.block_id, block.status, block.ref_cnt, held_by, block_hash, tokens
+
+
+def _stored_rows(state: CacheState) -> Iterator[Row]:
+    """Of a source that does not know places: a row a copy, what is not known left blank, tokens as ids."""
+    for view in state.findable.ranks.values():
+        for block in view.blocks.values():
+            for _place in block.places:
+                yield "", "stored", "", "", block.block_hash, " ".join(map(str, block.token_ids))
 
 
 def _csv(header: Row, rows: Iterator[Row]) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 import json
+import time
 from typing import Any
 
 from engine.remote.addresses import Address
@@ -41,7 +42,7 @@ def _request(method: str, base: Address, path: str, body: bytes | None, headers:
     try:
         connection.request(method, base.path + path, body, headers)
         answer = connection.getresponse()
-        text = answer.read(MAX_BYTES + 1)
+        text = _read(answer, time.monotonic() + seconds)
     except ConnectionRefusedError:
         raise HttpError(f"Nothing listens at {base}.") from None
     except TimeoutError:
@@ -55,6 +56,18 @@ def _request(method: str, base: Address, path: str, body: bytes | None, headers:
     if len(text) > MAX_BYTES:
         raise HttpError(f"{base}{path} answered with more than {MAX_BYTES >> 20} MB.")
     return text.decode("utf-8", "replace")
+
+
+def _read(answer: http.client.HTTPResponse, deadline: float) -> bytes:
+    """The body, or a little more than may be of it. Raises TimeoutError when it drips in too slowly."""
+    parts: list[bytes] = []
+    size = 0
+    while size <= MAX_BYTES and (part := answer.read1(1 << 16)):
+        parts.append(part)
+        size += len(part)
+        if time.monotonic() > deadline:
+            raise TimeoutError
+    return b"".join(parts)
 
 
 def _complaint(base: Address, path: str, status: int, text: bytes) -> str:

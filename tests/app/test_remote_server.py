@@ -19,7 +19,7 @@ from engine.trace_source import SourceFacts, WholeTrace
 from tests.app.conftest import OpenPage
 from tests.helpers.app_html import all_html, figure, sentences
 from tests.helpers.app_server import ROOT, free_port
-from tests.helpers.kv_stream import payload, stored, wait_until
+from tests.helpers.kv_stream import payload, removed, stored, wait_until
 from views.remote_access import refusal
 from views.remote_shown import RECORDED, Shown, open_file, open_recorded
 from views.server import model_shelf
@@ -120,6 +120,21 @@ def test_a_file_that_is_none_is_refused_in_words() -> None:
     open_file(now, "x.msgpack", b"PK\x03\x04")
     assert now.problem == "This is no recording: message 0, at byte 0, cannot be read."
     assert now.source is None
+
+
+def test_a_partial_view_says_since_when_and_what_that_means(open_page: OpenPage) -> None:
+    history = History()
+    history.add_gap(0, 4)
+    history.add_message(5, payload(stored([7], 6, [1, 2], 2), removed(99)))
+    app = open_page(PAGE)
+    app.session_state["remote_shown"].show(WholeTrace(history.trace(), SourceFacts("test")))
+    app.run()
+    assert sentences(app)[-3:] == [
+        "Partial view since moment 1: messages 0 to 4 never came. "
+        "Blocks stored in them are not shown, and some that are shown may be gone.",
+        "1 block removed that this view never saw stored.",
+        "1 tree below whose beginning is not stored: no prompt can reach them until it is stored again.",
+    ]
 
 
 def test_the_name_of_a_file_is_text_and_nothing_else(open_page: OpenPage) -> None:

@@ -18,7 +18,10 @@ FORBIDDEN = {
     "views": {"pages", "app"},
     "pages": {"app", "kernels", "torch"},
 }
-TORCH_FREE = ("events", "event_codec", "state", "trace", "usage", "block_pool", "kv_cache", "contiguous")
+TORCH_FREE = (
+    "events", "event_codec", "state", "trace", "usage", "block_pool", "kv_cache", "contiguous", "trace_source",
+    "remote.server", "remote.recording",
+)  # fmt: skip
 
 
 def imported_packages(file: Path) -> Iterator[tuple[int, str]]:

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
 
 import pytest
 
+from engine import trace_tool
 from engine.cache_events import BlockStored
 from engine.cache_view import CacheView, RankView
 from engine.remote.__main__ import line_of, main
 from engine.remote.addresses import AddressError, events_address, http_address
 from engine.remote.forest import chain_of, forest_of
 from engine.remote.metrics import names_of, read_metrics
+from engine.remote.recording import open_recording, read_frames
+from engine.trace_source import SourceFacts
+from tests.helpers.app_server import free_port
 
 RECORDING = Path(__file__).resolve().parents[2] / "assets/traces/vllm-0.32-recorded.msgpack"
 
@@ -151,6 +156,25 @@ class TestCommandLine:
         lines = capsys.readouterr().out.splitlines()
         assert len(lines) == 37 + 16 + 24
         assert lines[0].startswith("     1  BlockStored       2940638727080269546  behind None  tokens 2683 359 253 ")
+
+    def test_what_is_replayed_can_be_recorded_again(self, tmp_path):
+        events, replay = (f"tcp://127.0.0.1:{free_port()}" for _ in range(2))
+        played = ["replay", str(RECORDING), "--endpoint", events, "--replay-endpoint", replay]
+        player = threading.Thread(target=main, args=([*played, "--speed", "1e6", "--wait", "0", "--stay", "3"],))
+        player.start()
+        again = tmp_path / "again.msgpack"
+        assert main(["record", events, str(again), "--replay-endpoint", replay, "--seconds", "2"]) == 0
+        player.join()
+        originals = [frames[1:] for frames in read_frames(RECORDING.read_bytes())]
+        assert [frames[1:] for frames in read_frames(again.read_bytes())] == originals
+
+    def test_trace_tool_reads_what_was_exported(self, tmp_path, capsys):
+        file = tmp_path / "trace.json"
+        file.write_text(open_recording(RECORDING.read_bytes(), SourceFacts("x")).trace().to_json(), "utf-8")
+        assert trace_tool.main(["check", str(file)]) == 0
+        assert "Memory: places unknown, 21 blocks stored;" in capsys.readouterr().out
+        assert trace_tool.main(["blocks", str(file), "--step", "1"]) == 0
+        assert capsys.readouterr().out.splitlines()[1].startswith(",stored,,,2940638727080269546,2683 359 253 ")
 
     def test_a_line_stays_a_line(self):
         event = BlockStored(1, None, "\x1b[2J\n", None, (1,), 1, None, None)
