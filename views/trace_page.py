@@ -8,6 +8,7 @@ from functools import partial
 import streamlit as st
 
 from engine.state import CacheState
+from engine.trace_source import SourceFacts, WholeTrace
 from engine.trace_tool import summary
 from engine.usage import usage_of
 from views.charts import frame_table
@@ -19,10 +20,14 @@ from views.html_parts import notice
 from views.memory_map import memory_map
 from views.opened_trace import OpenedTrace, read_trace
 from views.recordings import recorded_sentence, recording, recordings
+from views.remote_picture import draw_moment
+from views.remote_shown import Shown
+from views.remote_words import Words
 from views.shown_traces import shown_traces
 from views.tables import blocks_frame, regions_frame, sequences_frame
 from views.trace_downloads import draw_downloads
 
+FROM_A_SERVER = "This trace is a server's: it tells what was stored, not where it lies or who holds it."
 _PICKER, _CHOSEN = "trace_file", "chosen_trace_file"
 _RECORDED, _ADDRESS = "recorded_run", "recorded"
 
@@ -64,6 +69,9 @@ def draw_opened(opened: OpenedTrace) -> None:
     state = trace.at(step)
     if state.blocks:
         st.html(usage_figures(step, usage_of(state)))
+    elif not state.arena and trace.at(trace.num_steps).findable.ranks:
+        st.html(notice(FROM_A_SERVER))
+        draw_moment(Shown(WholeTrace(trace, SourceFacts(opened.frames.title))), step, Words())
     _draw_tables(state, step)
     draw_downloads(lambda: trace, step, has_blocks=bool(state.blocks), key="opened")
 

@@ -20,9 +20,11 @@ from tests.app.conftest import OpenPage
 from tests.helpers.app_html import all_html, figure, sentences
 from tests.helpers.app_server import ROOT, free_port
 from tests.helpers.kv_stream import payload, removed, stored, wait_until
+from views.file_picker import TakenFile
 from views.remote_access import refusal
 from views.remote_shown import RECORDED, Shown, open_file, open_recorded
 from views.server import model_shelf
+from views.trace_page import FROM_A_SERVER
 
 PAGE = "pages/remote_server.py"
 PLAIN = [json.loads(line) for line in (ROOT / "tests/data/vllm-0.32-kv-events.jsonl").read_text("utf-8").splitlines()]
@@ -157,6 +159,18 @@ def test_an_export_opens_again() -> None:
     assert again.source is not None
     assert again.source.at(24).findable == now.source.at(24).findable
     assert Trace.from_json(text).num_steps == 24
+
+
+def test_an_export_opens_on_the_page_for_traces_too(open_page: OpenPage) -> None:
+    now = Shown()
+    open_recorded(now)
+    assert now.source is not None
+    app = open_page("pages/open_trace.py")
+    app.session_state["chosen_trace_file"] = TakenFile("vllm.json", now.source.trace().to_json())
+    app.run()
+    wait_until(lambda: FROM_A_SERVER in sentences(app.run()), "reading the trace")
+    expected = counted(24) | {"report.pool_blocks": "unknown", "report.occupancy": "unknown"}
+    assert {key: figure(app, key) for key in expected} == expected
 
 
 def test_a_trace_of_our_own_engine_opens_with_its_places(open_page: OpenPage) -> None:
