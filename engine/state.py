@@ -9,113 +9,25 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, NamedTuple
+from typing import Any
 
 from engine import events as ev
-from engine.cache_events import BlockHash
 from engine.cache_view import CacheView
+from engine.state_records import BlockState as BlockState
+from engine.state_records import Counters as Counters
+from engine.state_records import Region as Region
+from engine.state_records import RequestState as RequestState
+from engine.state_records import RequestStatus as RequestStatus
+from engine.state_records import SequenceState as SequenceState
+from engine.state_records import SlotContent as SlotContent
+from engine.state_records import copy_block, copy_sequence
 
-RequestStatus = Literal["waiting", "running", "preempted", "swapped", "finished", "refused"]
 MAX_SLOTS = 1 << 24
 """Bound on slots in a replayed pool: a hostile trace cannot ask for more memory than a page could draw."""
 
 
 class ReplayError(ValueError):
     """An event that does not fit the state before it: a damaged or foreign trace."""
-
-
-class SlotContent(NamedTuple):
-    """The token whose keys and values a slot holds. It stays after a block is freed, until overwritten."""
-
-    seq_id: str
-    position: int
-    token_id: int
-    piece: str
-
-
-@dataclass
-class BlockState:
-    """One physical block: who names it (`owners`: seq_id -> logical index), and what its slots hold."""
-
-    block_id: int
-    slots: list[SlotContent | None]
-    owners: dict[str, int] = field(default_factory=dict)
-    block_hash: BlockHash | None = None
-
-    @property
-    def ref_cnt(self) -> int:
-        return len(self.owners)
-
-    @property
-    def status(self) -> Literal["used", "cached", "free"]:
-        """used: some table names it. cached: free, but findable by its content. free: neither."""
-        if self.owners:
-            return "used"
-        return "cached" if self.block_hash is not None else "free"
-
-
-@dataclass
-class SequenceState:
-    """One sequence with its two cursors: `num_tokens` are known, `num_computed_tokens` have KV written."""
-
-    seq_id: str
-    request_id: str
-    num_prompt_tokens: int
-    token_ids: list[int]
-    pieces: list[str]
-    num_computed_tokens: int = 0
-    block_table: list[int] = field(default_factory=list)
-    cpu_block_table: list[int] = field(default_factory=list)
-    finish_reason: str | None = None
-
-    @property
-    def num_tokens(self) -> int:
-        return len(self.token_ids)
-
-    @property
-    def output_text(self) -> str:
-        return "".join(self.pieces[self.num_prompt_tokens :])
-
-
-@dataclass
-class RequestState:
-    request_id: str
-    status: RequestStatus
-    seq_ids: list[str]
-    max_tokens: int
-    n: int = 1
-    beam_width: int = 1
-    num_output_tokens: int | None = None
-    reason: str = ""
-    """Why it waits, was refused, preempted or finished: the engine's own sentence or word."""
-
-
-@dataclass
-class Region:
-    """A contiguous reservation: `num_slots` held from `start`, `num_needed` asked for."""
-
-    request_id: str
-    start: int
-    num_slots: int
-    num_needed: int
-    num_written: int = 0
-
-
-@dataclass
-class Counters:
-    """Totals since the start, all in tokens or blocks."""
-
-    prefix_cache_queries: int = 0
-    prefix_cache_hits: int = 0
-    recompute_queries: int = 0
-    recompute_hits: int = 0
-    num_scheduled_tokens: int = 0
-    num_recomputed_tokens: int = 0
-    num_preemptions: int = 0
-    num_copies: int = 0
-    num_allocations: int = 0
-    num_evictions: int = 0
-    num_refused: int = 0
 
 
 @dataclass
@@ -151,10 +63,10 @@ class CacheState:
         """An independent copy: folding on does not change this one. (Token contents are immutable, so shared.)"""
         return replace(
             self,
-            blocks=[_copy_block(block) for block in self.blocks],
-            cpu_blocks=[_copy_block(block) for block in self.cpu_blocks],
+            blocks=[copy_block(block) for block in self.blocks],
+            cpu_blocks=[copy_block(block) for block in self.cpu_blocks],
             free_block_queue=self.free_block_queue.copy(),
-            sequences={seq_id: _copy_sequence(sequence) for seq_id, sequence in self.sequences.items()},
+            sequences={seq_id: copy_sequence(sequence) for seq_id, sequence in self.sequences.items()},
             requests={i: replace(request, seq_ids=list(request.seq_ids)) for i, request in self.requests.items()},
             regions={i: replace(region) for i, region in self.regions.items()},
             arena=list(self.arena),
@@ -418,20 +330,6 @@ class CacheState:
             raise ReplayError(f"table entry {logical_index} follows entry {len(table) - 1}")
         table.append(block_id)
         self._block(block_id).owners[seq_id] = logical_index
-
-
-def _copy_block(block: BlockState) -> BlockState:
-    return BlockState(block.block_id, list(block.slots), dict(block.owners), block.block_hash)
-
-
-def _copy_sequence(sequence: SequenceState) -> SequenceState:
-    return replace(
-        sequence,
-        token_ids=list(sequence.token_ids),
-        pieces=list(sequence.pieces),
-        block_table=list(sequence.block_table),
-        cpu_block_table=list(sequence.cpu_block_table),
-    )
 
 
 def _handler_name(event_type: str) -> str:
