@@ -43,7 +43,7 @@ class RankView:
     num_copies: all copies of all blocks. num_tokens: in one copy of each. num_stored, num_removed: events so far.
     num_unknown_removed: removals of blocks never seen stored. num_forgotten: blocks dropped here at the limit, which
     the server may still hold. partial_since: the first step after which messages are missing, or None; missed: the
-    numbers of those messages.
+    numbers of those messages. started_over: the step at which the server was seen to have restarted, or None.
     """
 
     blocks: dict[BlockHash, StoredBlock] = field(default_factory=dict)
@@ -55,6 +55,7 @@ class RankView:
     num_forgotten: int = 0
     partial_since: int | None = None
     missed: tuple[int, int] | None = None
+    started_over: int | None = None
 
     def copy(self) -> RankView:
         return replace(self, blocks=self.blocks.copy())
@@ -152,7 +153,7 @@ class CacheView:
             view.partial_since, view.missed = event.step, (event.first, event.last)
 
     def restart(self, event: ev.ServerRestarted) -> None:
-        self.ranks[event.data_parallel_rank or 0] = RankView()
+        self.ranks[event.data_parallel_rank or 0] = RankView(started_over=event.step)
 
     def clear(self, event: ev.AllBlocksCleared) -> None:
         self.of(event.data_parallel_rank).clear()

@@ -109,6 +109,9 @@ def _draw_forest(now: Shown, report: Report, words: Words) -> None:
 def notes(report: Report) -> list[str]:
     """What a reader must know about this view, one sentence each."""
     said = []
+    if report.started_over is not None:
+        when = f"The server restarted at moment {report.started_over}"
+        said.append(f"{when}: its cache was empty, and the view started over.")
     if report.partial_since is not None and report.missed is not None:
         first, last = report.missed
         said.append(

@@ -34,6 +34,7 @@ class Report:
     num_unknown_removed: int
     partial_since: int | None
     missed: tuple[int, int] | None
+    started_over: int | None
     pool_blocks: int | None
     occupancy: float | None
     stored_per_second: float | None
@@ -58,6 +59,7 @@ def report_of(source: TraceSource, state: CacheState, rank: int) -> Report:
         num_unknown_removed=view.num_unknown_removed,
         partial_since=view.partial_since,
         missed=view.missed,
+        started_over=view.started_over,
         pool_blocks=pool,
         occupancy=view.num_copies / pool if pool else None,
         stored_per_second=stored,

@@ -139,6 +139,21 @@ def test_a_partial_view_says_since_when_and_what_that_means(open_page: OpenPage)
     ]
 
 
+def test_a_restart_is_told_for_as_long_as_it_explains_the_view(open_page: OpenPage) -> None:
+    history = History()
+    history.add_message(0, payload(stored([7], None, [1, 2], 2)))
+    history.add_restart()
+    history.add_message(0, payload(stored([8], None, [1, 2], 2)))
+    history.add_message(1, payload(stored([9], None, [1, 3], 2)))
+    app = open_page(PAGE)
+    app.session_state["remote_shown"].show(WholeTrace(history.trace(), SourceFacts("test")))
+    app.run()
+    restarted = "The server restarted at moment 2: its cache was empty, and the view started over."
+    assert (figure(app, "report.num_blocks"), restarted in sentences(app)) == ("2", True)
+    app.slider(key="remote_moment").set_value(1).run()
+    assert (figure(app, "report.num_blocks"), restarted in sentences(app)) == ("1", False)
+
+
 def test_the_name_of_a_file_is_text_and_nothing_else(open_page: OpenPage) -> None:
     app = open_page(PAGE)
     name = "![x](http://a.b/c.png)<img src=y> **b** :red[r].msgpack"
