@@ -35,6 +35,6 @@ def draw_take_away(session: EngineSession) -> None:
     st.markdown("The picture as SVG or PNG: **Export**, above the map.")
     st.page_link(OPEN_TRACE.file, label=f"Open a trace again: **{OPEN_TRACE.title}**", icon=OPEN_TRACE.icon)
     st.markdown("The same from the command line:")
-    st.code(COMMANDS.format(step=step), language="bash")
+    st.code(COMMANDS.format(step=step), language=None)
     st.markdown("In a notebook:")
     st.code(IN_A_NOTEBOOK, language="python")

@@ -11,6 +11,7 @@ from playwright.sync_api import Browser, Page, expect
 from tests.helpers.app_server import AppServer
 from tests.helpers.live_page import LivePage
 from tests.helpers.page_watch import PageWatch
+from views.live_tools import TABLES, TOOLS
 
 
 @pytest.fixture(params=["light", "dark"])
@@ -41,6 +42,30 @@ def test_axe_finds_nothing_while_requests_run_wait_and_are_refused(themed_page: 
     assert [(v["id"], [node["html"][:160] for node in v["nodes"]]) for v in violations] == []
 
 
+HOSTILE = "<img src=x onerror=alert(1)> **b** :red[x] $5\t  السلام عليكم 👩‍👩‍👧 日本"
+
+
+def test_every_tool_is_readable_by_everybody_and_shows_any_text_as_it_is(
+    themed_page: Page, app_server: AppServer
+) -> None:
+    live = LivePage(themed_page, app_server.url).open(samples=2, num_blocks=100, temperature=1.2, seed=3)
+    live.setting("Prompt").fill(HOSTILE)
+    live.add()
+    live.step(2)
+    assert live.prompt("A") == HOSTILE
+    for tool in TOOLS:
+        live.tool(tool)
+        if tool == "Time travel":
+            live.button("branch").click()
+            live.expect_figure("branch.at_step", "2")
+            live.settle()
+        themed_page.mouse.move(0, 0)
+        themed_page.wait_for_timeout(700)
+        violations = Axe().run(themed_page).response["violations"]
+        assert [(tool, v["id"], [node["html"][:160] for node in v["nodes"]]) for v in violations] == []
+        assert themed_page.locator("img[src='x'], [data-testid=stMain] script").count() == 0
+
+
 def test_a_prompt_is_added_and_stepped_by_keyboard_alone(page: Page, app_server: AppServer) -> None:
     live = LivePage(page, app_server.url).open()
     live.setting("Prompt").focus()
@@ -66,4 +91,6 @@ def test_nothing_sticks_out_while_it_is_in_use(page: Page, app_server: AppServer
     live = LivePage(page, app_server.url).open(prompt="a rather long prompt without end" * 3, samples=3, num_blocks=200)
     live.add()
     live.step(2)
-    assert page.evaluate("document.querySelector('[data-testid=stMain]').scrollWidth") <= width
+    for tool in (TABLES, *TOOLS):
+        live.tool(tool)
+        assert page.evaluate("document.querySelector('[data-testid=stMain]').scrollWidth") <= width, tool
