@@ -23,7 +23,7 @@ from engine.events import (
     SequenceScheduled,
     plural,
 )
-from engine.kv_cache import KVCacheManager
+from engine.kv_cache import KVCacheManager, PrefixHit
 from engine.sequence import Sequence, SequenceGroup
 from engine.trace import Trace
 
@@ -103,14 +103,15 @@ class Scheduler:
                 self._schedule_group(group)
         return before - len(self.running)
 
-    def _schedule_group(self, group: SequenceGroup) -> None:
+    def _schedule_group(self, group: SequenceGroup, hit: PrefixHit | None = None) -> None:
+        """`hit`: what the prefix cache holds of the first sequence, when that is known already."""
         beams_together = self._beams_can_choose(group)
         for seq in group.live_sequences:
             num_new_tokens = self._num_tokens_to_run(group, seq, beams_together)
             if num_new_tokens == 0 or (seq.num_computed_tokens == 0 and not self._may_start(group, seq)):
                 continue
             if seq.num_computed_tokens == 0:
-                self._reuse_prefix(group, seq)
+                self._reuse_prefix(group, seq, hit if seq is group.live_sequences[0] else None)
                 num_new_tokens = self._num_tokens_to_run(group, seq, beams_together)
                 if num_new_tokens == 0:
                     continue
@@ -165,17 +166,17 @@ class Scheduler:
             return True
         return sibling.num_computed_tokens >= _num_common_tokens(sibling, seq)
 
-    def _reuse_prefix(self, group: SequenceGroup, seq: Sequence) -> None:
+    def _reuse_prefix(self, group: SequenceGroup, seq: Sequence, hit: PrefixHit | None) -> None:
         """Start from what is already in memory: a sibling's blocks (the paper) or the prefix cache (vLLM V1)."""
         sibling = self._computed_sibling(group, seq) if self.config.parallel_sampling == "fork" else None
         if sibling is not None:
             self.kv.share_full_blocks(sibling, seq, _num_common_tokens(sibling, seq))
         else:
-            self._take_prefix_hit(seq)
+            self._take_prefix_hit(seq, self.kv.find_prefix(seq) if hit is None else hit)
 
-    def _take_prefix_hit(self, seq: Sequence) -> None:
+    def _take_prefix_hit(self, seq: Sequence, hit: PrefixHit) -> None:
         if self.config.enable_prefix_caching:
-            num_hit_tokens = self.kv.take_prefix(seq, self.kv.find_prefix(seq))
+            num_hit_tokens = self.kv.take_prefix(seq, hit)
             recomputation = seq.num_ever_computed > 0
             self.trace.append(PrefixQueried(self.trace.step, seq.seq_id, seq.num_tokens, num_hit_tokens, recomputation))
 
@@ -204,24 +205,30 @@ class Scheduler:
         """Start waiting requests in order; the first that cannot start holds back the rest, and says why."""
         while self.waiting and self._budget > 0:
             group = self.waiting[0]
-            reason = self._reason_to_wait(group)
+            hit: PrefixHit = []
+            reason = self._reason_to_wait_for_others(group)
+            if not reason:
+                hit = self.kv.find_prefix(group.live_sequences[0])
+                reason = self._reason_to_wait_for_blocks(group, hit)
             if reason:
                 self._defer(group, reason)
                 return
             self.waiting.popleft()
             self._start_running(group, "preempted" if group.status == "preempted" else "waiting")
-            self._schedule_group(group)
+            self._schedule_group(group, hit)
             if group not in self.running:
                 return
 
-    def _reason_to_wait(self, group: SequenceGroup) -> str:
+    def _reason_to_wait_for_others(self, group: SequenceGroup) -> str:
         if self._must_finish_first and group.status == "waiting":
             first = ", ".join(sorted(self._must_finish_first))
             return f"swapped requests finish first ({first})."
         if not self._has_seats(group):
             return f"all {self.config.max_num_seqs} seats (max_num_seqs) are taken or too few are left."
-        seq = group.live_sequences[0]
-        need = self.kv.num_blocks_to_start(seq, self.kv.find_prefix(seq))
+        return ""
+
+    def _reason_to_wait_for_blocks(self, group: SequenceGroup, hit: PrefixHit) -> str:
+        need = self.kv.num_blocks_to_start(group.live_sequences[0], hit)
         free = self.kv.pool.num_free_blocks
         return f"it needs {plural(need, 'free block')}, {free} free." if need > free else ""
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import torch
 
-from engine.model_runner import ModelRunner, prepare_inputs
+from engine.batch_inputs import BatchInputs, PaddedTables
+from engine.model_runner import ModelRunner
 from engine.slots import slots_of
 from tests.helpers.models import CPU, Item, Tokens, loaded, new_kv_store, paged_logits
 
@@ -13,13 +14,13 @@ A, B = Tokens([10, 11, 12, 13, 14, 15, 16]), Tokens([20, 21, 22])
 
 def test_prefill_chunk_and_decode_lie_side_by_side() -> None:
     items = [Item(A, 2, 4, [5, 1, 9], needs_logits=False), Item(B, 2, 1, [7])]
-    inputs = prepare_inputs(items, block_size=3, device=CPU)
+    inputs = BatchInputs(block_size=3, device=CPU).prepare(items)
     assert inputs.input_ids.tolist() == [12, 13, 14, 15, 22]
     assert inputs.positions.tolist() == [2, 3, 4, 5, 2]
     assert inputs.slot_mapping.tolist() == [5 * 3 + 2, 1 * 3 + 0, 1 * 3 + 1, 1 * 3 + 2, 7 * 3 + 2]
     assert inputs.query_start_loc.tolist() == [0, 4, 5]
     assert inputs.seq_lens.tolist() == [6, 3]
-    assert inputs.block_table.tolist() == [[5, 1, 9], [7, 0, 0]]
+    assert inputs.block_table.tolist() == [[5, 1, 9, 0], [7, 0, 0, 0]]
     assert inputs.logits_indices.tolist() == [4]
     assert inputs.slot_mapping.dtype is torch.int64
     assert {inputs.block_table.dtype, inputs.seq_lens.dtype, inputs.query_start_loc.dtype} == {torch.int32}
@@ -28,6 +29,34 @@ def test_prefill_chunk_and_decode_lie_side_by_side() -> None:
 def test_slots_follow_the_block_table() -> None:
     assert slots_of([6, 1, 8], 3, 9, block_size=4) == [27, 4, 5, 6, 7, 32]
     assert slots_of([3, 0], 0, 2, block_size=1) == [3, 0]
+
+
+def test_block_tables_stay_where_they_are_and_follow_every_change() -> None:
+    """Appended to, copied on write, swapped in place, given to another sequence, grown past the room there was."""
+    tables = PaddedTables(CPU)
+    a, b = [5, 1, 9], [7]
+    address = tables.of([a, b]).data_ptr()
+    a.append(4)
+    b[-1] = 8
+    assert tables.of([a, b]).tolist() == [[5, 1, 9, 4], [8, 0, 0, 0]]
+    a[0], a[-1] = a[-1], a[0]
+    assert tables.of([a, b]).tolist() == [[4, 1, 9, 5], [8, 0, 0, 0]]
+    assert tables.of([b])[0, 0] == 8
+    batch = tables.of([b, a])
+    assert (batch[0, 0], batch[1].tolist(), batch.data_ptr()) == (8, a, address)
+    a.append(6)
+    batch = tables.of([b, a, [2]])
+    assert batch.shape == (3, 8) and batch.is_contiguous()
+    assert (batch[0, 0], batch[1, :5].tolist(), batch[2, 0]) == (8, a, 2)
+
+
+def test_a_row_that_did_not_change_is_not_written() -> None:
+    tables = PaddedTables(CPU)
+    table = [5, 1]
+    tables.of([table]).fill_(77)
+    assert tables.of([table]).tolist() == [[77, 77]]
+    table.append(3)
+    assert tables.of([table]).tolist() == [[5, 1, 3, 0]]
 
 
 def test_rows_come_in_the_order_of_the_items_that_need_them() -> None:

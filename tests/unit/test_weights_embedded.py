@@ -10,9 +10,10 @@ import pytest
 import torch
 import torch.nn.functional as F
 
+from engine.batch_inputs import BatchInputs
 from engine.linear import FEW_TOKENS
 from engine.model import build_model
-from engine.model_runner import ModelRunner, prepare_inputs
+from engine.model_runner import ModelRunner
 from engine.progress import Progress, ProgressCallback, ignore_progress
 from engine.weights import LoadedModel, load_model
 from engine.weights_embedded import WEIGHTS_FILE, embedded_folder, embedded_source
@@ -85,7 +86,7 @@ def perplexity(model: LoadedModel, text: str, chunk: int) -> float:
     hidden = []
     for start in range(0, len(token_ids), chunk):
         item = Item(Tokens(token_ids), start, min(chunk, len(token_ids) - start), list(range(64)))
-        hidden.append(model.model.forward(prepare_inputs([item], 16, CPU), store))
+        hidden.append(model.model.forward(BatchInputs(16, CPU).prepare([item]), store))
     logits = model.model.compute_logits(torch.cat(hidden))
     return float(F.cross_entropy(logits[:-1], torch.tensor(token_ids[1:])).exp())
 

@@ -1,0 +1,144 @@
+"""Where the time of a decode step goes, in milliseconds and in parts of the whole.
+
+Usage: python -m benchmarks.step_breakdown [--json] [--batch 1 16] [--context 100 1000] [--dtype int4]
+           [--backend auto] [--steps 40]
+
+schedule: decide what runs and allocate its slots. prepare: the batch as tensors. products: all matrix products of the
+layers. attention: paged attention. between: norms, rotary embedding with the KV write, SiLU, sums, embedding.
+head: scores of every token. sample: from scores to tokens and texts. commit: move cursors, publish full blocks.
+events: write the log. A figure is the mean of the steps; `plain ms` is the median step with no stopwatch in it, so
+that what watching costs can be seen.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import statistics
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import replace
+
+import torch
+
+from benchmarks.stopwatch import Stopwatch
+from benchmarks.tables import Row, progress, show
+from engine import Engine, EngineConfig, SamplingParams
+from engine.kv_store import KVStore
+from engine.loading import load_parts
+from engine.model import DecoderLayer, LlamaModel
+from engine.model_runner import ModelRunner
+from engine.weights import LoadedModel, load_model
+
+PARTS = ("schedule", "prepare", "products", "attention", "between", "head", "sample", "commit", "events", "other")
+WARM_UP = 5
+
+
+def main() -> None:
+    options = parse_options()
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    loaded = load_model(options.model, dtype=options.dtype, device=torch.device(device))
+    rows: list[Row] = []
+    for context in options.context:
+        for batch in options.batch:
+            progress(f"batch {batch}, context {context}")
+            rows.append(measure(loaded, options.backend, batch, context, options.steps))
+    show(
+        rows, as_json=options.json, command=f"python -m benchmarks.step_breakdown {' '.join(sys.argv[1:])}",
+        notes=[f"{loaded.name} in {loaded.dtype} on {device}"],
+    )  # fmt: skip
+
+
+def parse_options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--json", action="store_true")
+    parser.add_argument("--batch", nargs="+", type=int, default=[1, 16])
+    parser.add_argument("--context", nargs="+", type=int, default=[100, 1000])
+    parser.add_argument("--dtype", default="auto")
+    parser.add_argument("--backend", default="auto")
+    parser.add_argument("--model", default="smollm2-135m-instruct")
+    parser.add_argument("--steps", type=int, default=40)
+    return parser.parse_args()
+
+
+def measure(loaded: LoadedModel, backend: str, batch: int, context: int, steps: int) -> Row:
+    """One row: the same number of steps with no stopwatch, then with one in every part."""
+    engine = decoding_engine(loaded, backend, batch, context, 2 * (steps + WARM_UP))
+    plain = statistics.median(_seconds_of_steps(engine, steps))
+    watch = Stopwatch()
+    step = put_stopwatches(engine, watch)
+    for _ in range(WARM_UP):
+        step()
+    watch.seconds.clear()
+    for _ in range(steps):
+        step()
+    total = sum(watch.seconds.values())
+    row: Row = {"batch": batch, "context": context, "plain ms": round(1e3 * plain, 2)}
+    row["watched ms"] = round(1e3 * total / steps, 2)
+    row |= {f"{part} ms": round(1e3 * watch.seconds[part] / steps, 3) for part in PARTS}
+    row["events %"] = round(100 * watch.seconds["events"] / total, 2)
+    return row
+
+
+def decoding_engine(loaded: LoadedModel, backend: str, batch: int, context: int, num_tokens: int) -> Engine:
+    """An engine whose `batch` sequences have read prompts of `context` tokens and now decode."""
+    block_size = 16
+    length = context + num_tokens + 1
+    config = EngineConfig(
+        attention_backend=backend,
+        dtype=loaded.dtype,
+        block_size=block_size,
+        num_blocks=batch * -(-length // block_size),
+        max_num_seqs=batch,
+        max_num_batched_tokens=batch * context,
+        max_model_len=length,
+    )
+    engine = Engine(config, load_parts(config, loaded))
+    tokens = random.Random(0)
+    for _ in range(batch):
+        prompt = [tokens.randrange(loaded.config.vocab_size) for _ in range(context)]
+        engine.add_request(prompt, SamplingParams(max_tokens=num_tokens, ignore_eos=True))
+    engine.step()
+    return engine
+
+
+def _seconds_of_steps(engine: Engine, steps: int) -> list[float]:
+    for _ in range(WARM_UP):
+        engine.step()
+    seconds = []
+    for _ in range(steps):
+        started = time.perf_counter()
+        engine.step()
+        seconds.append(time.perf_counter() - started)
+    return seconds
+
+
+def put_stopwatches(engine: Engine, watch: Stopwatch) -> Callable[[], object]:
+    """Time every part of this engine from now on; returns its timed `step`."""
+    runner, store = engine.parts.runner, engine.parts.store
+    assert isinstance(runner, ModelRunner) and isinstance(store, KVStore)
+    store.backend = replace(
+        store.backend,
+        paged_attention=watch.timed("attention", store.backend.paged_attention),  # type: ignore[arg-type]
+    )
+    runner.model = _timed_model(runner.model, watch)
+    runner.prepare = watch.timed("prepare", runner.prepare)  # type: ignore[method-assign]
+    runner.run = watch.timed("between", runner.run)  # type: ignore[method-assign]
+    engine.scheduler.schedule = watch.timed("schedule", engine.scheduler.schedule)  # type: ignore[method-assign]
+    engine.decoder.advance = watch.timed("sample", engine.decoder.advance)  # type: ignore[method-assign]
+    engine.kv.commit = watch.timed("commit", engine.kv.commit)  # type: ignore[method-assign]
+    engine.trace.append = watch.timed("events", engine.trace.append)  # type: ignore[method-assign]
+    return watch.timed("other", engine.step)
+
+
+def _timed_model(model: LlamaModel, watch: Stopwatch) -> LlamaModel:
+    def timed(layer: DecoderLayer) -> DecoderLayer:
+        names = ("qkv", "attention_output", "gate_up", "down")
+        return replace(layer, **{name: watch.timed("products", getattr(layer, name)) for name in names})
+
+    return replace(model, layers=tuple(map(timed, model.layers)), head=watch.timed("head", model.head))
+
+
+if __name__ == "__main__":
+    main()
