@@ -10,7 +10,7 @@ from views.html_parts import notice
 from views.model_loading import wait_for_model
 from views.room.bar import leave_room
 from views.room.engine_of_room import open_engine
-from views.room.presenting import draw_controls, draw_invitation, draw_people
+from views.room.presenting import draw_controls, draw_health, draw_invitation, draw_people
 from views.room.room import Room
 from views.room.room_tab import RoomTab, room_tab
 from views.room.taking_part import draw_picture, draw_prompt
@@ -35,6 +35,7 @@ def draw_room(tab: RoomTab, room: Room) -> None:
         if the_desk is not None:
             draw_controls(room, the_desk)
             draw_people(the_desk)
+            draw_health(room)
         else:
             st.button("Leave the room", key="room_leave", on_click=leave_room, args=(tab,))
         st.html(backend_banner(session.engine.trace.info))

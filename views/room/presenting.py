@@ -7,7 +7,8 @@ from functools import lru_cache
 import segno
 import streamlit as st
 
-from views.html_parts import escaped, notice
+from views import server
+from views.html_parts import escaped, figures, notice
 from views.live_settings import PACES
 from views.room import codes
 from views.room.desk import Desk
@@ -20,6 +21,7 @@ TOKEN_WORDS = (
     "Your presenter's token. It is shown this once: note it now, to take the room over on a second device. "
     "Whoever has it can step, reset and end the room, and read names. This tab keeps it; a reload loses nothing."
 )
+HEALTH_WORDS = "How late a step of Run begins, and how long the model takes for it."
 SECONDS_BETWEEN_LOOKS = 1.0
 
 
@@ -52,6 +54,29 @@ def draw_people(the_desk: Desk) -> None:
     """Folded: names are for the presenter, and this screen may be on the wall."""
     with st.expander("Names (only you can see them)"):
         st.fragment(_draw_names, run_every=SECONDS_BETWEEN_LOOKS, key="room_names")(the_desk)
+
+
+def draw_health(room: Room) -> None:
+    """Folded: whether this machine keeps up with the room."""
+    with st.expander("Does this machine keep up?"):
+        st.fragment(_draw_health, run_every=SECONDS_BETWEEN_LOOKS, key="room_health")(room)
+        st.caption(HEALTH_WORDS)
+
+
+def _draw_health(room: Room) -> None:
+    health = room.engine.lateness.health
+    st.html(
+        figures(
+            [
+                ("num_ticks", "Steps of a run", f"{health.num_ticks}"),
+                ("late_p99", "Late, 99 of 100", f"{health.late_p99:.1f} ms"),
+                ("late_max", "Late, the worst", f"{health.late_max:.1f} ms"),
+                ("step_p50", "A step, half of them", f"{health.step_p50:.1f} ms"),
+                ("step_p95", "A step, 95 of 100", f"{health.step_p95:.1f} ms"),
+                ("num_loads", "Models loaded", f"{server.model_shelf().num_loads}"),
+            ]
+        )
+    )
 
 
 def _draw_names(the_desk: Desk) -> None:
