@@ -33,7 +33,7 @@ def shared_html(runs: Iterable[Run], words: Words) -> str:
     """Beginnings by the number of different continuations."""
     rows = "".join(
         f"<tr><td data-continuations>{run.num_continuations}</td><td>{run.end}</td>"
-        f'<td class="pv-words">{escaped(words.text(run.token_ids))}</td></tr>'
+        f'<td class="pv-words">{escaped(words.end(run.token_ids))}</td></tr>'
         for run in runs
     )
     heads = "".join(f'<th scope="col">{name}</th>' for name in ("goes on in", "tokens so far", "ends with"))
@@ -55,7 +55,7 @@ def _run_html(run: Run, words: Words, asked: Asked | None) -> str:
         f'<span class="pv-mark" data-mark="{kind}">{escaped(text)}</span>' for kind, text in _marks(run, asked)
     )
     return (
-        f'<span class="pv-words">{escaped(words.text(run.token_ids))}</span> '
+        f'<span class="pv-words">{escaped(words.beginning(run.token_ids))}</span> '
         f'<small>{escaped(", ".join(told))}</small>{marks}'
     )
 

@@ -26,15 +26,32 @@ class Words:
             return str(token_id)
         return self.tokenizer.display(token_id)
 
-    def text(self, token_ids: Sequence[int]) -> str:
-        """Some tokens on one line, cut where it is long."""
-        if not token_ids:
-            return "tokens not told"
-        if self.tokenizer is None or any(not 0 <= token < self.tokenizer.vocab_size for token in token_ids):
+    def beginning(self, token_ids: Sequence[int]) -> str:
+        """Some tokens on one line, cut at the end when they are many."""
+        if not self._can_read(token_ids):
             more = " …" if len(token_ids) > IDS_SHOWN else ""
-            return " ".join(map(str, token_ids[:IDS_SHOWN])) + more
-        whole = self.tokenizer.decode(token_ids, skip_special_tokens=False).replace("\n", NEWLINE_MARK)
+            return _ids(token_ids[:IDS_SHOWN]) + more
+        whole = self._read(token_ids)
         return whole if len(whole) <= LONGEST_TEXT else whole[:LONGEST_TEXT] + "…"
+
+    def end(self, token_ids: Sequence[int]) -> str:
+        """Some tokens on one line, cut at the beginning when they are many."""
+        if not self._can_read(token_ids):
+            more = "… " if len(token_ids) > IDS_SHOWN else ""
+            return more + _ids(token_ids[-IDS_SHOWN:])
+        whole = self._read(token_ids)
+        return whole if len(whole) <= LONGEST_TEXT else "…" + whole[-LONGEST_TEXT:]
+
+    def _can_read(self, token_ids: Sequence[int]) -> bool:
+        return self.tokenizer is not None and all(0 <= token < self.tokenizer.vocab_size for token in token_ids)
+
+    def _read(self, token_ids: Sequence[int]) -> str:
+        assert self.tokenizer is not None
+        return self.tokenizer.decode(token_ids, skip_special_tokens=False).replace("\n", NEWLINE_MARK)
+
+
+def _ids(token_ids: Sequence[int]) -> str:
+    return " ".join(map(str, token_ids)) or "tokens not told"
 
 
 def choices() -> list[str]:

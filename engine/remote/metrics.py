@@ -12,12 +12,14 @@ import math
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
-from typing import Literal
+from typing import Final, Literal
 
 _LINE = re.compile(r"([A-Za-z_:][A-Za-z0-9_:]*)(?:\{(.*)\})?\s+(\S+)")
 _LABEL = re.compile(r'([A-Za-z_][A-Za-z0-9_]*)="((?:[^"\\]|\\.)*)"')
 MAX_LINES = 100_000
 Labels = Mapping[str, str]
+OURS: Final = "This project's engine"
+ServerKind = Literal["vLLM", "SGLang", "This project's engine"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +45,7 @@ class MetricsSample:
     num_steps: float | None = None
     num_blocks: int | None = None
     block_size: int | None = None
-    server: Literal["vLLM", "SGLang"] | None = None
+    server: ServerKind | None = None
 
 
 _NAMES = {
@@ -111,7 +113,9 @@ def _value(ours: str, theirs: tuple[str, ...], found: Mapping[str, list[float]])
     return sum(values) / len(values) if ours in _AVERAGED else sum(values)
 
 
-def _server(found: Mapping[str, list[float]]) -> Literal["vLLM", "SGLang"] | None:
+def _server(found: Mapping[str, list[float]]) -> ServerKind | None:
+    if any(name.startswith("paged_kv:") for name in found):
+        return OURS
     if any(name.startswith("vllm:") for name in found):
         return "vLLM"
     return "SGLang" if any(name.startswith("sglang:") for name in found) else None

@@ -19,7 +19,7 @@ from engine.event_base import Event, plural
 from engine.remote.addresses import Address, is_listening
 from engine.remote.flow import Second
 from engine.remote.history import History
-from engine.remote.metrics import MetricsSample
+from engine.remote.metrics import OURS, MetricsSample, ServerKind
 from engine.remote.scraper import Scraper
 from engine.remote.subscriber import Subscriber
 from engine.state import CacheState
@@ -28,11 +28,16 @@ from engine.trace_source import SourceFacts
 
 SECONDS_UNTIL_UNWATCHED = 120.0
 SECONDS_BETWEEN_WATCHES = 5.0
+_KEEP_THE_STAR = "Keep the *: with an address in its place the server connects out instead of listening."
 VLLM_OPTION = (
     '--kv-events-config \'{"enable_kv_cache_events": true, "publisher": "zmq", "endpoint": "tcp://*:5557", '
-    '"replay_endpoint": "tcp://*:5558"}\''
+    f'"replay_endpoint": "tcp://*:5558"}}\'. {_KEEP_THE_STAR}'
 )
-SGLANG_OPTION = '--kv-events-config \'{"publisher": "zmq", "endpoint": "tcp://*:5557"}\''
+_HOW_TO_TURN_ON: dict[ServerKind | None, str] = {
+    "SGLang": '--kv-events-config \'{"publisher": "zmq", "endpoint": "tcp://*:5557"}\'.',
+    OURS: "--events tcp://127.0.0.1:5557, and without --no-events.",
+}
+"""For a server that answers but publishes nothing; vLLM's way for those not named."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,11 +150,8 @@ class RemoteServer:
         if self._was_connected:
             return f"The connection to {where} is lost. It comes back by itself when the server does."
         if self._scraper is not None and self._scraper.samples:
-            option = SGLANG_OPTION if self._scraper.samples[-1].server == "SGLang" else VLLM_OPTION
-            return (
-                f"The server answers, but nothing listens at {where}: events are off. Start it with {option}. "
-                "Keep the *: with an address in its place the server connects out instead of listening."
-            )
+            how = _HOW_TO_TURN_ON.get(self._scraper.samples[-1].server, VLLM_OPTION)
+            return f"The server answers, but nothing listens at {where}: events are off. Start it with {how}"
         return f"Nothing listens at {where}. Start the server there, or correct the address; it connects by itself."
 
     def _stop_when_unwatched(self) -> None:

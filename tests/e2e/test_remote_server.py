@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, expect
 
+from engine.remote.metrics import OURS
 from engine.trace import Trace
 from tests.helpers.app_server import AppServer
 from tests.helpers.remote_page import MILLISECONDS, RemotePage
@@ -31,7 +32,7 @@ def attach(remote: RemotePage, served: ServedEngine) -> RemotePage:
     publisher = served.publisher
     remote.open(events=publisher.endpoint, replay=publisher.replay_endpoint, api=served.url)
     remote.press("attach")
-    expect(remote.page.get_by_role("heading", name="vLLM at tcp://")).to_be_visible(timeout=MILLISECONDS)
+    expect(remote.page.get_by_role("heading", name=f"{OURS} at tcp://")).to_be_visible(timeout=MILLISECONDS)
     return remote
 
 
@@ -116,4 +117,4 @@ def test_events_that_are_off_are_told_with_the_option_to_set(remote: RemotePage,
     remote.open(events="tcp://127.0.0.1:1", replay="", api=served.url)
     remote.press("attach")
     alert = remote.page.get_by_role("alert").first
-    expect(alert).to_contain_text("events are off. Start it with --kv-events-config", timeout=MILLISECONDS)
+    expect(alert).to_contain_text("events are off. Start it with --events tcp://", timeout=MILLISECONDS)

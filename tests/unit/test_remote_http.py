@@ -11,10 +11,12 @@ from typing import ClassVar
 import pytest
 
 from engine.remote import http as http_module
-from engine.remote.addresses import Address, http_address
+from engine.remote.addresses import Address, events_address, http_address
 from engine.remote.http import HttpError, get, get_json, post_json
 from engine.remote.scraper import Scraper
+from engine.remote.server import RemoteServer, ServerAddresses
 from tests.helpers.app_server import free_port
+from tests.helpers.kv_stream import wait_until
 
 
 class Misbehaving(BaseHTTPRequestHandler):
@@ -124,6 +126,17 @@ def test_nothing_listens():
     with pytest.raises(HttpError) as error:
         get(http_address(f"http://127.0.0.1:{port}"), "/metrics")
     assert str(error.value) == f"Nothing listens at http://127.0.0.1:{port}."
+
+
+def test_events_that_are_off_are_told_with_the_option_to_set(address):
+    server = RemoteServer(ServerAddresses(events_address(f"tcp://127.0.0.1:{free_port()}"), None, address))
+    server.start()
+    wait_until(lambda: bool(server.samples), "a look at the metrics")
+    [problem] = server.problems()
+    server.stop()
+    assert "events are off. Start it with --kv-events-config '{\"enable_kv_cache_events\": true," in problem
+    assert problem.endswith('"replay_endpoint": "tcp://*:5558"}\'. Keep the *: with an address in its place the server '
+                            "connects out instead of listening.")  # fmt: skip
 
 
 def test_a_look_takes_what_it_can_and_keeps_failures_in_words(address):

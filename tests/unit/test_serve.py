@@ -17,7 +17,7 @@ import pytest
 from engine import Engine, SamplingParams
 from engine.remote.addresses import events_address, http_address
 from engine.remote.http import HttpError, get, post_json
-from engine.remote.metrics import MetricsSample, read_metrics
+from engine.remote.metrics import OURS, MetricsSample, read_metrics
 from engine.remote.prompt import PromptWish, ask
 from engine.remote.server import RemoteServer, ServerAddresses
 from tests.helpers.kv_stream import wait_until
@@ -296,7 +296,7 @@ class TestWatching:
     def test_the_numbers_are_the_servers(self, served, watcher):
         wait_until(lambda: watcher.facts.model == TINY, "learning the model")
         sample = watcher.samples[-1]
-        assert (sample.server, sample.num_blocks, sample.block_size) == ("vLLM", 48, 4)
+        assert (sample.server, sample.num_blocks, sample.block_size) == (OURS, 48, 4)
         assert watcher.facts.num_blocks == 48
         assert watcher.problems() == []
 
