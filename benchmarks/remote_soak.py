@@ -111,6 +111,7 @@ def _follow(server: RemoteServer, num_events: int) -> Soaked:
 def _look(server: RemoteServer) -> tuple[float, float]:
     """What the page does at a look, at the newest moment and at one in the middle, in turn: milliseconds of one look,
     by the clock and of this thread's CPU."""
+    server.seen()
     started, started_cpu = time.perf_counter(), time.thread_time()
     _draw(server, server.at(server.last_step))
     _draw(server, server.at((server.first_step + server.last_step) // 2))

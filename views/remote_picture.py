@@ -23,6 +23,7 @@ from views.told import Figure, told_figures
 
 SECONDS_BETWEEN_LOOKS, SECONDS_BETWEEN_CHARTS = 1.0, 3.0
 UNKNOWN = "unknown"
+NOTHING_YET = "Nothing is known of the cache yet: servers tell only when a block becomes findable or is given up."
 FIGURES = (
     Figure("Blocks stored", "{report.num_blocks}"),
     Figure("Copies", "{report.num_copies}"),
@@ -71,6 +72,9 @@ def _draw_newest(now: Shown, words: Words) -> None:
 
 
 def _draw(now: Shown, source: TraceSource, state: CacheState, words: Words) -> None:
+    if not (state.findable.ranks or state.blocks or state.arena):
+        st.html(notice(NOTHING_YET))
+        return
     report = report_of(source, state, _chosen_rank(state))
     st.html(figures(_figures(report)))
     for sentence in notes(report):

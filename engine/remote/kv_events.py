@@ -17,8 +17,8 @@ import msgspec
 from engine.cache_events import AllBlocksCleared, BlockHash, BlockRemoved, BlockStored
 from engine.event_base import Event
 
-MAX_PAYLOAD = 1 << 24
-"""Bytes of one message: 16 MiB."""
+MAX_PAYLOAD = 1 << 21
+"""Bytes of one message, 2 MiB: about 10,000 blocks, more than a scheduler step fills."""
 MAX_BLOCKS_A_MESSAGE = 1 << 14
 MAX_BLOCK_SIZE = 1 << 12
 MAX_HASH_BYTES = 64

@@ -18,7 +18,7 @@ from engine.remote.kv_events import MAX_PAYLOAD
 
 SECONDS_FOR_AN_ANSWER = 1.5
 SECONDS_FOR_ALL = 10.0
-MAX_ANSWERS = 100_000
+MAX_ANSWERS, MAX_BYTES = 100_000, 1 << 28
 
 Answer = tuple[int, bytes]
 """Number and payload of one message."""
@@ -32,13 +32,14 @@ def replayed(context: zmq.Context[Any], endpoint: Address, first: int) -> Iterat
     try:
         socket.connect(str(endpoint))
         socket.send_multipart([b"", first.to_bytes(8, "big")])
-        deadline = time.monotonic() + SECONDS_FOR_ALL
+        deadline, num_bytes = time.monotonic() + SECONDS_FOR_ALL, 0
         for _ in range(MAX_ANSWERS):
             if time.monotonic() > deadline or not socket.poll(int(SECONDS_FOR_AN_ANSWER * 1000)):
                 return
             answer = read_answer(socket.recv_multipart())
-            if answer is None:
+            if answer is None or num_bytes > MAX_BYTES:
                 return
+            num_bytes += len(answer[1])
             yield answer
     finally:
         socket.close()

@@ -65,6 +65,7 @@ class RemoteServer:
         self._scraper = None if addresses.api is None else Scraper(addresses.api)
         self._seen = time.monotonic()
         self._was_connected = False
+        self._is_something_else = False
         self._stopped = threading.Event()
         self._watch = threading.Thread(target=self._stop_when_unwatched, name="remote-watch", daemon=True)
 
@@ -147,6 +148,8 @@ class RemoteServer:
 
     def _stream_problem(self) -> str:
         where = self.addresses.events
+        if self._is_something_else:
+            return f"Something listens at {where}, but it publishes no KV events. Is it the right port?"
         if self._was_connected:
             return f"The connection to {where} is lost. It comes back by itself when the server does."
         if self._scraper is not None and self._scraper.samples:
@@ -155,11 +158,9 @@ class RemoteServer:
         return f"Nothing listens at {where}. Start the server there, or correct the address; it connects by itself."
 
     def _stop_when_unwatched(self) -> None:
+        """Now and then, also look whether the events address is taken by something of another kind."""
+        events = self.addresses.events
         while not self._stopped.wait(SECONDS_BETWEEN_WATCHES):
+            self._is_something_else = events is not None and not self.is_connected and is_listening(events)
             if time.monotonic() - self._seen > SECONDS_UNTIL_UNWATCHED:
                 self.stop()
-
-
-def listens(addresses: ServerAddresses) -> bool:
-    """Whether anything takes a connection at the events address."""
-    return addresses.events is not None and is_listening(addresses.events)

@@ -21,7 +21,8 @@ from engine.remote.feed import Feed, Sink, no_replay
 from engine.remote.kv_events import MAX_PAYLOAD
 from engine.remote.replay import replayed
 
-QUEUE_MESSAGES = 4_096
+QUEUE_MESSAGES = 512
+"""With the largest messages allowed this is 1 GiB; with real ones, below 100 MB."""
 MILLISECONDS_BETWEEN_LOOKS = 200
 MILLISECONDS_BEFORE_RECONNECT = (100, 2_000)
 SECONDS_TO_STOP = 15.0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -91,13 +92,26 @@ def test_time_travel_and_export(remote: RemotePage, served: ServedEngine, tmp_pa
     slider.focus()
     remote.page.keyboard.press("Home")
     remote.settle()
-    remote.expect_figure("num_blocks", "0")
+    expect(remote.page.get_by_text("Nothing is known of the cache yet")).to_be_visible(timeout=MILLISECONDS)
     with remote.page.expect_download() as download:
         remote.button("remote_export").click()
     file = tmp_path / "trace.json"
     download.value.save_as(file)
     trace = Trace.from_json(file.read_text("utf-8"))
     assert trace.at(trace.num_steps).findable.num_blocks == int(blocks)
+
+
+def test_a_cache_that_is_emptied_is_seen_empty_and_fills_again(remote: RemotePage, served: ServedEngine) -> None:
+    complete(served, "something to throw away", 4)
+    attach(remote, served)
+    remote.expect_figure("num_blocks", num_held(served)[0])
+    with urllib.request.urlopen(urllib.request.Request(f"{served.url}/reset_prefix_cache", b""), timeout=10):
+        pass
+    remote.expect_figure("num_blocks", "0")
+    expect(remote.cards).to_have_count(0)
+    complete(served, "and again", 4)
+    remote.expect_figure("num_blocks", "3")
+    expect(remote.cards).to_have_count(3)
 
 
 def test_the_recorded_stream_opens_with_one_click_and_shows_the_right_numbers(remote: RemotePage) -> None:

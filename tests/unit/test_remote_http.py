@@ -11,6 +11,7 @@ from typing import ClassVar
 import pytest
 
 from engine.remote import http as http_module
+from engine.remote import server as server_module
 from engine.remote.addresses import Address, events_address, http_address
 from engine.remote.http import HttpError, get, get_json, post_json
 from engine.remote.scraper import Scraper
@@ -137,6 +138,16 @@ def test_events_that_are_off_are_told_with_the_option_to_set(address):
     assert "events are off. Start it with --kv-events-config '{\"enable_kv_cache_events\": true," in problem
     assert problem.endswith('"replay_endpoint": "tcp://*:5558"}\'. Keep the *: with an address in its place the server '
                             "connects out instead of listening.")  # fmt: skip
+
+
+def test_a_port_of_another_kind_is_told(address, monkeypatch):
+    monkeypatch.setattr(server_module, "SECONDS_BETWEEN_WATCHES", 0.1)
+    endpoint = events_address(str(address).replace("http", "tcp"))
+    server = RemoteServer(ServerAddresses(endpoint))
+    server.start()
+    said = f"Something listens at {endpoint}, but it publishes no KV events. Is it the right port?"
+    wait_until(lambda: server.problems() == [said], "noticing")
+    server.stop()
 
 
 def test_a_look_takes_what_it_can_and_keeps_failures_in_words(address):
