@@ -8,6 +8,7 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Locator, Page, expect
 
 from tests.helpers.page_watch import PageWatch
+from tests.helpers.waiting import until_page
 from views.course import COURSE, CoursePage
 
 DESKTOP = {"width": 1280, "height": 900}
@@ -48,7 +49,7 @@ class CourseReader:
         self.page.wait_for_selector(
             "[data-testid=stApp][data-test-script-state=notRunning]", timeout=SECONDS_FOR_A_PAGE * 1000
         )
-        self.page.wait_for_function(NOTHING_FADES)
+        until_page(self.page, NOTHING_FADES, SECONDS_FOR_A_PAGE)
         for the_map in self.maps.all():
             expect(the_map.locator("svg.picture[viewBox]")).to_be_visible(timeout=SECONDS_FOR_A_PAGE * 1000)
 

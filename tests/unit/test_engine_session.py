@@ -6,7 +6,6 @@ import gc
 import threading
 import time
 import weakref
-from collections.abc import Callable
 
 import pytest
 
@@ -14,6 +13,7 @@ from engine import Engine, EngineConfig, SamplingParams
 from engine.loading import load_parts
 from engine.usage import usage_of
 from engine.weights import LoadedModel, load_model
+from tests.helpers.waiting import until
 from views.deeds import Added
 from views.engine_session import EngineSession
 from views.open_sessions import OpenSessions
@@ -31,13 +31,6 @@ def tiny() -> LoadedModel:
 def session(tiny: LoadedModel) -> EngineSession:
     config = EngineConfig(model="tiny-random", block_size=4, num_blocks=120, max_model_len=480)
     return EngineSession(Engine(config, load_parts(config, tiny)))
-
-
-def until(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + SECONDS
-    while not condition():
-        assert time.monotonic() < deadline, "it did not come to pass"
-        time.sleep(0.005)
 
 
 def test_a_click_on_an_older_picture_does_nothing(session: EngineSession) -> None:

@@ -3,21 +3,13 @@
 from __future__ import annotations
 
 import threading
-import time
-from collections.abc import Callable
 
 from engine.model_errors import ModelUnavailableError
 from engine.progress import Progress, ProgressCallback
+from tests.helpers.waiting import until
 from views.model_shelf import BROKEN, Loading, ModelShelf
 
 SECONDS = 5.0
-
-
-def until(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + SECONDS
-    while not condition():
-        assert time.monotonic() < deadline, "it did not come to pass"
-        time.sleep(0.005)
 
 
 def over(shelf: ModelShelf[str], name: str = "m") -> Loading[str]:
