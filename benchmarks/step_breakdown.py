@@ -13,20 +13,18 @@ that what watching costs can be seen.
 from __future__ import annotations
 
 import argparse
-import random
 import statistics
 import sys
-import time
 from collections.abc import Callable
 from dataclasses import replace
 
 import torch
 
+from benchmarks.scaling import Case, decoding_engine, seconds_of_steps
 from benchmarks.stopwatch import Stopwatch
 from benchmarks.tables import Row, progress, show
-from engine import Engine, EngineConfig, SamplingParams
+from engine import Engine
 from engine.kv_store import KVStore
-from engine.loading import load_parts
 from engine.model import DecoderLayer, LlamaModel
 from engine.model_runner import ModelRunner
 from engine.weights import LoadedModel, load_model
@@ -64,8 +62,8 @@ def parse_options() -> argparse.Namespace:
 
 def measure(loaded: LoadedModel, backend: str, batch: int, context: int, steps: int) -> Row:
     """One row: the same number of steps with no stopwatch, then with one in every part."""
-    engine = decoding_engine(loaded, backend, batch, context, 2 * (steps + WARM_UP))
-    plain = statistics.median(_seconds_of_steps(engine, steps))
+    engine = decoding_engine(loaded, backend, Case(batch, context, 1), 16, 2 * (steps + WARM_UP) + 1)
+    plain = statistics.median(seconds_of_steps(engine, steps))
     watch = Stopwatch()
     step = put_stopwatches(engine, watch)
     for _ in range(WARM_UP):
@@ -79,39 +77,6 @@ def measure(loaded: LoadedModel, backend: str, batch: int, context: int, steps: 
     row |= {f"{part} ms": round(1e3 * watch.seconds[part] / steps, 3) for part in PARTS}
     row["events %"] = round(100 * watch.seconds["events"] / total, 2)
     return row
-
-
-def decoding_engine(loaded: LoadedModel, backend: str, batch: int, context: int, num_tokens: int) -> Engine:
-    """An engine whose `batch` sequences have read prompts of `context` tokens and now decode."""
-    block_size = 16
-    length = context + num_tokens + 1
-    config = EngineConfig(
-        attention_backend=backend,
-        dtype=loaded.dtype,
-        block_size=block_size,
-        num_blocks=batch * -(-length // block_size),
-        max_num_seqs=batch,
-        max_num_batched_tokens=batch * context,
-        max_model_len=length,
-    )
-    engine = Engine(config, load_parts(config, loaded))
-    tokens = random.Random(0)
-    for _ in range(batch):
-        prompt = [tokens.randrange(loaded.config.vocab_size) for _ in range(context)]
-        engine.add_request(prompt, SamplingParams(max_tokens=num_tokens, ignore_eos=True))
-    engine.step()
-    return engine
-
-
-def _seconds_of_steps(engine: Engine, steps: int) -> list[float]:
-    for _ in range(WARM_UP):
-        engine.step()
-    seconds = []
-    for _ in range(steps):
-        started = time.perf_counter()
-        engine.step()
-        seconds.append(time.perf_counter() - started)
-    return seconds
 
 
 def put_stopwatches(engine: Engine, watch: Stopwatch) -> Callable[[], object]:
