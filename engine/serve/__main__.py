@@ -20,6 +20,9 @@ from engine.remote.publisher import Publisher, PublishError
 from engine.serve.server import make_app
 
 HOST = "127.0.0.1"
+LOOPBACK_NAMES = (HOST, "localhost")
+SECONDS_TO_FINISH = 3
+"""What open streams get when the server is told to stop."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -32,11 +35,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (ValueError, MemoryError, PublishError) as error:
         print(error, file=sys.stderr)
         return 1
-    app = make_app(engine, options.served_model_name or options.model, publisher)
+    names = LOOPBACK_NAMES if options.host in LOOPBACK_NAMES else ("*",)
+    app = make_app(engine, options.served_model_name or options.model, publisher, names)
     print(f"Serving {options.model} at http://{options.host}:{options.port}/v1", file=sys.stderr, flush=True)
     if publisher is not None:
         print(f"KV events at {publisher.endpoint}, old ones again at {publisher.replay_endpoint}", file=sys.stderr)
-    uvicorn.run(app, host=options.host, port=options.port, log_level="warning")
+    uvicorn.run(
+        app, host=options.host, port=options.port, log_level="warning", timeout_graceful_shutdown=SECONDS_TO_FINISH
+    )
     return 0
 
 

@@ -20,7 +20,7 @@ from engine.serve.errors import ApiError
 from engine.serve.mailbox import Mailbox
 from engine.serve.statistics import Statistics, metrics_text
 from engine.serve.stepper import EngineStoppedError, Stepper
-from engine.serve.wishes import Wish, chat_wish, completion_wish, read_json
+from engine.serve.wishes import MAX_BODY, Wish, chat_wish, completion_wish, read_json
 from engine.tokenizer import Tokenizer
 
 SECONDS_BETWEEN_LOOKS_AT_THE_CLIENT = 0.2
@@ -183,7 +183,12 @@ async def _json_body(request: Request) -> bytes:
     kind = request.headers.get("content-type", "").split(";")[0].strip().lower()
     if kind != "application/json":
         raise ApiError("The content type must be application/json.", status=415)
-    return await request.body()
+    body = b""
+    async for part in request.stream():
+        body += part
+        if len(body) > MAX_BODY:
+            raise ApiError(f"The request has more than {MAX_BODY} bytes, the most that are read.", status=413)
+    return body
 
 
 def _answering(handler: Handler) -> Handler:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -20,8 +22,13 @@ from engine.serve.statistics import Statistics
 from engine.serve.stepper import EventSink, Stepper
 
 
-def make_app(engine: Engine, model: str, publisher: Publisher | None = None) -> Starlette:
-    """The app. It owns the engine and the publisher from now on, and closes both when it ends."""
+def make_app(
+    engine: Engine, model: str, publisher: Publisher | None = None, allowed_hosts: Sequence[str] = ("*",)
+) -> Starlette:
+    """The app. It owns the engine and the publisher from now on, and closes both when it ends.
+
+    `allowed_hosts`: names it answers to; with its own names only, no foreign page can reach it through a name of its.
+    """
     statistics = Statistics()
     sinks: list[EventSink] = [statistics] if publisher is None else [statistics, KvFeed(publisher)]
     stepper = Stepper(engine, sinks)
@@ -35,7 +42,12 @@ def make_app(engine: Engine, model: str, publisher: Publisher | None = None) -> 
         if publisher is not None:
             publisher.close()
 
-    return Starlette(routes=api.routes(), lifespan=lifespan, exception_handlers={HTTPException: _in_standard_shape})
+    return Starlette(
+        routes=api.routes(),
+        lifespan=lifespan,
+        exception_handlers={HTTPException: _in_standard_shape},
+        middleware=[Middleware(TrustedHostMiddleware, allowed_hosts=list(allowed_hosts))],
+    )
 
 
 def _in_standard_shape(_request: Request, error: Exception) -> Response:

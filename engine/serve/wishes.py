@@ -38,8 +38,6 @@ class Wish:
 
 def read_json(body: bytes) -> Mapping[str, Any]:
     """The request's object."""
-    if len(body) > MAX_BODY:
-        raise ApiError(f"The request has {len(body)} bytes; {MAX_BODY} are read at most.", status=413)
     try:
         value = json.loads(body)
     except (ValueError, RecursionError):

@@ -40,7 +40,7 @@ def served_engine(config: EngineConfig = CONFIG) -> Iterator[ServedEngine]:
     engine = Engine(config)
     publisher = Publisher("tcp://127.0.0.1:0", "tcp://127.0.0.1:0")
     port = free_port()
-    app = make_app(engine, TINY, publisher)
+    app = make_app(engine, TINY, publisher, ["127.0.0.1"])
     server = uvicorn.Server(uvicorn.Config(app, host="127.0.0.1", port=port, log_level="error"))
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()

@@ -224,6 +224,17 @@ class TestErrors:
             urllib.request.urlopen(request, timeout=10)
         assert error.value.code == 415
 
+    def test_a_name_that_is_not_its_own_is_refused(self, served):
+        request = urllib.request.Request(f"{served.url}/v1/models", headers={"Host": "evil.example"})
+        with pytest.raises(urllib.error.HTTPError) as error:
+            urllib.request.urlopen(request, timeout=10)
+        assert error.value.code == 400
+
+    def test_a_body_that_is_too_large_is_not_read_to_its_end(self, served, monkeypatch):
+        monkeypatch.setattr("engine.serve.api.MAX_BODY", 1000)
+        with pytest.raises(HttpError, match=r"status 413: The request has more than 1000 bytes"):
+            post_json(http_address(served.url), "/v1/completions", {"prompt": "x" * 2000}, seconds=10)
+
     def test_no_such_route(self, served):
         with pytest.raises(HttpError, match=r"answered with status 404: Not Found\.$"):
             get(http_address(served.url), "/v1/nothing")
@@ -250,7 +261,7 @@ class TestCancelling:
     def test_a_client_that_hangs_up_gives_its_blocks_back(self, served):
         before = metrics(served).generation_tokens
         body = json.dumps({"prompt": "gone soon", "max_tokens": 120, "ignore_eos": True}).encode()
-        head = "POST /v1/completions HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+        head = "POST /v1/completions HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
         head += f"Content-Length: {len(body)}"
         with socket.create_connection(("127.0.0.1", urlsplit(served.url).port), 5) as line:
             line.sendall(head.encode() + b"\r\n\r\n" + body)
