@@ -107,9 +107,7 @@ class Person:
     async def set_block_size(self) -> None:
         await self.measure("control", self.tab.enter(f"{LESSON}_block_size", self.own_block_size))
         if f"block_size={self.own_block_size}" not in self.tab.query.split("&"):
-            self.measured.foreign.append(
-                f"{self.number} chose {self.own_block_size}, its address says {self.tab.query}"
-            )
+            self.measured.foreign.append(f"{self.number} chose {self.own_block_size}, its address has {self.tab.query}")
 
     async def predict(self) -> None:
         if not (questions := self.tab.keys("radio")):
@@ -233,14 +231,14 @@ def figures(measured: Measured, health: dict[str, float], options: argparse.Name
     by_kind: dict[str, list[float]] = {}
     for kind, seconds in measured.clicks:
         by_kind.setdefault(kind, []).append(seconds * 1000)
+    answers = {kind: _summary(times) for kind, times in sorted(by_kind.items())}
     clicks = [ms for kind in CLICKS for ms in by_kind.get(kind, [])]
     settled = [megabytes for seconds, megabytes in measured.resident if seconds > measured.resident[-1][0] / 4]
     return {
         "clients": options.clients,
         "minutes": options.minutes,
         "model": options.model,
-        "answers_ms": {kind: _summary(times) for kind, times in sorted(by_kind.items())}
-        | {"all clicks": _summary(clicks)},
+        "answers_ms": answers | {"all clicks": _summary(clicks)},
         "fragments_ms": _summary([seconds * 1000 for seconds in measured.fragments]),
         "unanswered": measured.unanswered,
         "foreign": measured.foreign,
@@ -276,7 +274,11 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         log_file = Path(folder) / "server.log"
         with running_app(ROOT / "app.py", log_file, {"PAGED_KV_MODEL": options.model}) as server:
-            found = asyncio.run(load(server, options))
+            try:
+                found = asyncio.run(load(server, options))
+            except Exception:
+                print(server.log)
+                raise
             found["tracebacks"] = server.log.count("Traceback")
     print_table(found)
     print(f"{'tracebacks':16} {found['tracebacks']}")

@@ -84,7 +84,10 @@ class Tab:
 
     def fill(self, key: str, value: str | int) -> None:
         """Put a value into a text box, number box, slider or radio; it is sent with the next click."""
-        [(kind, widget)] = [(k, w) for k, w in self._widgets() if w.id.endswith(f"-{key}")]
+        found = [(kind, widget) for kind, widget in self._widgets() if widget.id.endswith(f"-{key}")]
+        if len(found) != 1:
+            raise LookupError(f"{len(found)} controls are called {key}; the page shows {self.headings}")
+        [(kind, widget)] = found
         state = self._values[widget.id] = WidgetState(id=widget.id)
         if kind in ("text_input", "text_area"):
             state.string_value = str(value)
@@ -107,6 +110,10 @@ class Tab:
     @property
     def html(self) -> str:
         return "\n".join(element.html.body for element in self._elements("html"))
+
+    @property
+    def headings(self) -> list[str]:
+        return [element.heading.body for element in self._elements("heading")]
 
     @property
     def code(self) -> str:

@@ -1,0 +1,222 @@
+"""A room in real browsers: a presenter and two attendees, each in a browser profile of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import Browser, expect
+
+from engine import Engine, SamplingParams
+from engine.questions import question
+from engine.usage import usage_of
+from tests.helpers.app_server import AppServer
+from tests.helpers.room_page import PATIENCE, RoomPage
+from views.room.reach import ONLY_HERE
+from views.room.room import TEMPERATURE
+from views.room.settings import RoomSettings
+from views.room.taking_part import DEFAULT_REPLY
+
+BATCH = "Memory across a batch"
+
+
+class Class:
+    """The three tabs of one room."""
+
+    def __init__(self, presenter: RoomPage, ada: RoomPage, bob: RoomPage) -> None:
+        self.presenter, self.ada, self.bob = presenter, ada, bob
+        self.tabs = (presenter, ada, bob)
+        self.attendees = (ada, bob)
+
+
+@pytest.fixture(scope="module")
+def tabs(browser: Browser, app_server: AppServer) -> Iterator[tuple[RoomPage, ...]]:
+    contexts = [
+        browser.new_context(viewport={"width": 1280, "height": 900}, reduced_motion="reduce", color_scheme=scheme)
+        for scheme in ("light", "dark", "light")
+    ]
+    yield tuple(RoomPage(context.new_page(), app_server.url) for context in contexts)
+    for context in contexts:
+        context.close()
+
+
+@pytest.fixture(scope="module")
+def code(tabs: tuple[RoomPage, ...]) -> Iterator[str]:
+    yield tabs[0].start()
+    tabs[0].turn_to("Room")
+    tabs[0].page.get_by_text("New engine, end of the room").click()
+    tabs[0].button("End the room").click()
+    expect(tabs[1].words).to_have_text("The presenter has ended the room.", timeout=PATIENCE)
+
+
+@pytest.fixture(scope="module")
+def room(tabs: tuple[RoomPage, ...], code: str) -> Class:
+    tabs[1].join(code, "Ada")
+    tabs[2].join(code)
+    return Class(*tabs)
+
+
+@pytest.fixture(autouse=True)
+def nobody_complains(tabs: tuple[RoomPage, ...]) -> Iterator[None]:
+    yield
+    for tab in tabs:
+        tab.watch.check()
+
+
+def test_the_presenter_sees_code_link_and_who_can_reach_it(room: Class, code: str, app_server: AppServer) -> None:
+    page = room.presenter.page
+    expect(page.locator("[data-room-code]")).to_have_text(f"{code[:4]}-{code[4:]}")
+    expect(page.get_by_role("link", name=f"{app_server.url}/room?room={code}")).to_be_visible()
+    assert page.get_by_alt_text("QR code of the link to this room").evaluate("image => image.naturalWidth") > 100
+    expect(page.get_by_text(ONLY_HERE)).to_be_visible()
+    expect(room.presenter.words).to_have_text("You present. 2 of 2 attendees are here. Stuck: 0.", timeout=PATIENCE)
+
+
+def test_the_token_is_shown_once(room: Class) -> None:
+    note = room.presenter.page.locator(".st-key-room_token_note")
+    assert len(note.locator("code").inner_text()) == 32
+    room.presenter.button("I have noted it").click()
+    expect(note).to_have_count(0)
+    for tab in room.attendees:
+        expect(tab.page.locator(".st-key-room_token_note")).to_have_count(0)
+
+
+def test_prompts_of_both_are_one_batch_and_everybody_sees_the_engines_own_numbers(room: Class) -> None:
+    room.ada.send("abcabc")
+    room.bob.send("abcabd <b>x</b>")
+    expect(room.presenter.page.locator("[data-request]")).to_have_count(2, timeout=PATIENCE)
+    for _ in range(3):
+        before = int(room.presenter.figure("step").inner_text())
+        room.presenter.button("Step").click()
+        room.presenter.expect_figure("step", str(before + 1))
+    engine = Engine(RoomSettings().config("tiny-random"))
+    for prompt in ("abcabc", "abcabd <b>x</b>"):
+        engine.add_request(prompt, SamplingParams(temperature=TEMPERATURE, max_tokens=DEFAULT_REPLY, seed=0))
+    for _ in range(3):
+        engine.step()
+    usage = usage_of(engine.snapshot())
+    for tab in room.tabs:
+        tab.expect_figure("step", "3")
+        tab.expect_figure("used", str(usage.num_used_blocks))
+        tab.expect_figure("free", str(usage.num_free_blocks))
+        tab.expect_figure("written", f"{usage.num_written_slots} of {usage.num_held_slots}")
+        assert tab.page.locator("[data-prompt=B]").text_content() == "abcabd <b>x</b>"
+        expect(tab.page.locator(".mm .lanes")).to_contain_text("B")
+    assert room.ada.requests() == [("A", "running", True), ("B", "running", False)]
+    assert room.bob.requests() == [("B", "running", True), ("A", "running", False)]
+
+
+def test_an_attendee_has_no_controls_and_reads_no_names(room: Class) -> None:
+    for tab in room.attendees:
+        for name in ("Step", "Run", "Pause", "Reset", "End the room"):
+            expect(tab.button(name)).to_have_count(0)
+        assert "Names" not in tab.page.inner_text("[data-testid=stMain]")
+        assert "Guest 1" not in tab.page.content()
+    assert "Ada" not in room.bob.page.content()
+
+
+def test_i_am_stuck_is_counted_on_the_bar_and_named_for_the_presenter_alone(room: Class) -> None:
+    room.ada.stuck.click()
+    expect(room.ada.stuck).to_have_attribute("aria-pressed", "true", timeout=PATIENCE)
+    expect(room.presenter.words).to_have_text("You present. 2 of 2 attendees are here. Stuck: 1.", timeout=PATIENCE)
+    assert "Ada" not in room.presenter.page.locator(".st-key-room_line").inner_text()
+    room.presenter.page.get_by_text("Names (only you can see them)").click()
+    expect(room.presenter.page.locator("[data-people=stuck]")).to_have_text("Ada", timeout=PATIENCE)
+    expect(room.presenter.page.locator("[data-people=here]")).to_have_text("Ada, Guest 1")
+    room.ada.stuck.click()
+    expect(room.presenter.page.locator("[data-people=stuck]")).to_have_text("nobody", timeout=PATIENCE)
+
+
+def test_a_share_that_is_used_up_is_said_in_one_sentence(room: Class) -> None:
+    room.ada.send("one more")
+    expect(room.ada.page.locator("[data-share]")).to_contain_text(
+        "You have sent 2 of 20 prompts and asked for 32 of 600 new tokens; 2 of at most 2 are under way.",
+        timeout=PATIENCE,
+    )
+    room.ada.send("and another")
+    expect(room.ada.page.get_by_role("alert")).to_have_text(
+        "2 of your prompts are under way, the most at once. Wait for one to end."
+    )
+
+
+def test_followers_go_where_the_presenter_goes_and_see_the_same_value(room: Class) -> None:
+    room.presenter.turn_to(BATCH)
+    for tab in room.attendees:
+        tab.expect_page(BATCH)
+        expect(tab.slider).to_have_value("5", timeout=PATIENCE)
+    room.presenter.press_in_map("ArrowLeft", times=2)
+    for tab in room.attendees:
+        expect(tab.slider).to_have_value("3", timeout=PATIENCE)
+        assert "requests=3" in tab.page.url
+    assert room.presenter.figure("step").count() == 0
+
+
+def test_who_explores_stays_and_comes_back_with_one_click(room: Class) -> None:
+    room.ada.mode.click()
+    expect(room.ada.words).to_have_text("You explore on your own.")
+    room.ada.press_in_map("ArrowRight", times=4)
+    room.presenter.press_in_map("ArrowLeft")
+    expect(room.bob.slider).to_have_value("2", timeout=PATIENCE)
+    expect(room.ada.slider).to_have_value("7")
+    room.ada.mode.click()
+    expect(room.ada.slider).to_have_value("2", timeout=PATIENCE)
+    expect(room.ada.words).to_have_text("You follow the presenter.")
+
+
+def test_who_takes_another_page_explores(room: Class) -> None:
+    room.bob.turn_to("Reserved space can go unused")
+    expect(room.bob.words).to_have_text("You explore on your own.", timeout=PATIENCE)
+    room.bob.mode.click()
+    room.bob.expect_page(BATCH)
+    expect(room.bob.slider).to_have_value("2", timeout=PATIENCE)
+
+
+def test_a_default_of_the_presenters_reaches_who_had_another_value(room: Class) -> None:
+    """The address says nothing of a default, and the follower's tab remembers a value of its own."""
+    room.presenter.press_in_map("ArrowRight", times=3)
+    for tab in room.attendees:
+        expect(tab.slider).to_have_value("5", timeout=PATIENCE)
+
+
+def test_predictions_become_a_histogram_that_only_the_presenter_sees(room: Class) -> None:
+    choices = question("batch", 0).choices
+    for tab, index in ((room.ada, 1), (room.bob, 1), (room.bob, 2)):
+        tab.page.get_by_role("radiogroup").get_by_text(choices[index].text, exact=True).click()
+        tab.settle()
+    votes = room.presenter.page.locator(".pv-votes")
+    expect(votes.locator("[data-votes=all]")).to_have_text("2", timeout=PATIENCE)
+    assert votes.locator("li b").all_inner_texts() == [{1: "1", 2: "1"}.get(n, "0") for n in range(len(choices))]
+    for tab in room.attendees:
+        expect(tab.page.locator(".pv-votes")).to_have_count(0)
+
+
+def test_a_reload_keeps_the_room_the_page_and_the_mode(room: Class) -> None:
+    for tab in (room.bob, room.presenter):
+        tab.page.reload()
+        tab.expect_page(BATCH)
+    expect(room.bob.words).to_have_text("You follow the presenter.", timeout=PATIENCE)
+    expect(room.presenter.words).to_contain_text("You present.", timeout=PATIENCE)
+    expect(room.presenter.page.locator(".pv-votes")).to_be_visible(timeout=PATIENCE)
+
+
+def test_a_second_device_takes_over_with_the_token_and_nobody_without(
+    room: Class, browser: Browser, app_server: AppServer
+) -> None:
+    token = room.presenter.page.evaluate("JSON.parse(sessionStorage.getItem('room')).token")
+    context = browser.new_context()
+    second = RoomPage(context.new_page(), app_server.url)
+    second.page.goto(f"{app_server.url}/room")
+    for typed, answer in (("x" * 32, None), (token, "You present.")):
+        second.page.get_by_text("Take over a room you present").click() if answer is None else None
+        second.page.get_by_label("The presenter's token").fill(typed)
+        second.button("Take over").click()
+        if answer is None:
+            expect(second.page.get_by_role("alert")).to_have_text(
+                "This token opens no room on this server.", timeout=PATIENCE
+            )
+        else:
+            expect(second.words).to_contain_text(answer, timeout=PATIENCE)
+    expect(second.button("Step")).to_be_visible(timeout=PATIENCE)
+    room.ada.expect_page("Room")
+    second.watch.check()
+    context.close()
