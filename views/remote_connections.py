@@ -11,6 +11,8 @@ from engine.remote.server import RemoteServer, ServerAddresses
 from views.remote_access import asked_addresses
 
 MOST_AT_ONCE = 4
+SECONDS_UNTIL_REPLACED = 20.0
+"""A server that nobody has looked at for so long makes room for another when there are too many."""
 
 
 class TooManyServersError(ValueError):
@@ -35,17 +37,25 @@ class RemoteConnections:
             self._servers = {key: server for key, server in self._servers.items() if not server.is_stopped}
             server = self._servers.get(addresses)
             if server is None:
-                if len(self._servers) >= MOST_AT_ONCE:
-                    raise TooManyServersError(
-                        f"This app is attached to {MOST_AT_ONCE} servers, which is the most. "
-                        "One that nobody looks at is let go after two minutes."
-                    )
+                self._make_room()
                 server = self._servers[addresses] = RemoteServer(addresses)
                 server.start()
             if by_presenter:
                 self._by_presenter |= set(asked_addresses(addresses))
             server.seen()
             return server
+
+    def _make_room(self) -> None:
+        if len(self._servers) < MOST_AT_ONCE:
+            return
+        longest = max(self._servers.values(), key=lambda server: server.seconds_unseen)
+        if longest.seconds_unseen < SECONDS_UNTIL_REPLACED:
+            raise TooManyServersError(
+                f"This app is attached to {MOST_AT_ONCE} servers, which is the most. "
+                f"One that nobody looks at makes room after {SECONDS_UNTIL_REPLACED:g} seconds."
+            )
+        del self._servers[longest.addresses]
+        threading.Thread(target=longest.stop, daemon=True).start()
 
     def close_all(self) -> None:
         with self._lock:

@@ -22,6 +22,7 @@ from views.remote_words import Words
 from views.told import Figure, told_figures
 
 SECONDS_BETWEEN_LOOKS, SECONDS_BETWEEN_CHARTS = 1.0, 3.0
+SECONDS_BETWEEN_SIGNS = 10.0
 UNKNOWN = "unknown"
 NOTHING_YET = "Nothing is known of the cache yet: servers tell only when a block becomes findable or is given up."
 FIGURES = (
@@ -57,6 +58,14 @@ def draw_moment(now: Shown, step: int, words: Words) -> None:
         return
     _draw(now, source, state, words)
     _draw_charts(now)
+    if now.server is not None:
+        st.fragment(_keep, run_every=SECONDS_BETWEEN_SIGNS)(now)
+
+
+def _keep(now: Shown) -> None:
+    """A reader who stands at an earlier moment looks, too: what was seen must not be let go."""
+    if now.server is not None:
+        now.server.seen()
 
 
 def _draw_newest(now: Shown, words: Words) -> None:

@@ -88,6 +88,10 @@ class RemoteServer:
         """Somebody is looking."""
         self._seen = time.monotonic()
 
+    @property
+    def seconds_unseen(self) -> float:
+        return time.monotonic() - self._seen
+
     # -- as a trace source --
 
     @property
@@ -162,5 +166,5 @@ class RemoteServer:
         events = self.addresses.events
         while not self._stopped.wait(SECONDS_BETWEEN_WATCHES):
             self._is_something_else = events is not None and not self.is_connected and is_listening(events)
-            if time.monotonic() - self._seen > SECONDS_UNTIL_UNWATCHED:
+            if self.seconds_unseen > SECONDS_UNTIL_UNWATCHED:
                 self.stop()

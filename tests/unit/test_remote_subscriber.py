@@ -159,8 +159,12 @@ def test_one_connection_a_server_and_no_more_than_a_few(keep, monkeypatch):
     assert connections.attached_by_presenter == {addresses[1].events}
     with pytest.raises(remote_connections.TooManyServersError, match=r"^This app is attached to 2 servers"):
         connections.attach(addresses[2], by_presenter=True)
-    first.stop()
-    assert connections.attach(addresses[2], by_presenter=False) is not first
+    monkeypatch.setattr(remote_connections, "SECONDS_UNTIL_REPLACED", 0.05)
+    time.sleep(0.06)
+    connections.attach(addresses[1], by_presenter=False)
+    third = connections.attach(addresses[2], by_presenter=False)
+    wait_until(lambda: first.is_stopped, "making room")
+    assert not third.is_stopped
     connections.close_all()
 
 
