@@ -5,6 +5,7 @@ Writing `st.query_params` would make an entry in the browser's history each time
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -12,8 +13,23 @@ import streamlit as st
 
 _SCRIPT = Path(__file__).resolve().parent.parent / "assets" / "address" / "address.js"
 _ADDRESS = st.components.v2.component("address", js=_SCRIPT.read_text(encoding="utf-8"))
+_KEY, _WRITER, _FOUND = "address", "address_writer", "address_found"
 
 
-def keep_in_address(values: Mapping[str, str | None]) -> None:
-    """Put each value under its name; None takes the name away. What else the address holds stays."""
-    _ADDRESS(key="address", data={"values": dict(values), "others": st.query_params.to_dict()}, height=0)
+def keep_in_address(values: Mapping[str, str | None]) -> dict[str, str] | None:
+    """Put each value under its name; None takes the name away. What else the address holds stays.
+
+    Returns what the browser found there before a server that knows nothing of it could write, once, else None.
+    """
+    writer = st.session_state.setdefault(_WRITER, secrets.token_hex(8))
+    data = {"values": dict(values), "writer": writer, "others": st.query_params.to_dict()}
+    _ADDRESS(key=_KEY, data=data, height=0, default={"found": None}, on_found_change=_nothing)
+    found = st.session_state[_KEY].found
+    if not isinstance(found, dict) or st.session_state.get(_FOUND) == found:
+        return None
+    st.session_state[_FOUND] = found
+    return {name: found[name] for name in values if isinstance(found.get(name), str)}
+
+
+def _nothing() -> None:
+    """Component state needs a callback to have a default."""

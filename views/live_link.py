@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import streamlit as st
@@ -24,7 +25,7 @@ TOO_LONG = (
 )
 THE_END = 10**9
 """A position further than any frame: the map goes to the last one, and on with those that come."""
-_ARRIVAL, _AT, _JUMP = "arrival", "at", "look_at_the_end"
+_ARRIVAL, _AT, _JUMP, _FOUND = "arrival", "at", "look_at_the_end", "found_in_address"
 
 
 @dataclass
@@ -38,8 +39,9 @@ class Arrival:
 def arrival_of(tab: Tab) -> Arrival:
     """Read the address, once a tab: take the engine up if it is still open, else see which run it carries."""
     if _ARRIVAL not in st.session_state:
-        st.session_state[_ARRIVAL] = _arrive(tab)
-        st.session_state[_AT] = _step_in_address()
+        address = st.session_state.pop(_FOUND, None) or st.query_params.to_dict()
+        st.session_state[_ARRIVAL] = _arrive(tab, address)
+        st.session_state[_AT] = _step_of(address.get("at", ""))
     arrival: Arrival = st.session_state[_ARRIVAL]
     return arrival
 
@@ -85,7 +87,12 @@ def draw_address(session: EngineSession) -> None:
     if moment.deeds and text is None:
         st.html(notice(TOO_LONG))
     at = step_looked_at()
-    keep_in_address({"engine": session.name, "run": text, "at": None if at is None else str(at)})
+    found = keep_in_address({"engine": session.name, "run": text, "at": None if at is None else str(at)})
+    if found is not None and session.is_unused:  # the server was started anew under an open tab
+        session.close()
+        st.session_state.pop(_ARRIVAL)
+        st.session_state[_FOUND] = found
+        st.rerun()
 
 
 def _recipe(session: EngineSession, moment: Moment) -> Recipe:
@@ -94,8 +101,8 @@ def _recipe(session: EngineSession, moment: Moment) -> Recipe:
     return Recipe(session.engine.config, (*moment.deeds, *moment.pending), steps)
 
 
-def _arrive(tab: Tab) -> Arrival:
-    name, text = st.query_params.get("engine"), st.query_params.get("run")
+def _arrive(tab: Tab, address: Mapping[str, str]) -> Arrival:
+    name, text = address.get("engine"), address.get("run")
     if tab.open_session is not None or (name and tab.take_up(name) is not None) or not text:
         return Arrival()
     try:
@@ -109,6 +116,5 @@ def _arrive(tab: Tab) -> Arrival:
     return Arrival(recipe)
 
 
-def _step_in_address() -> int | None:
-    raw = st.query_params.get("at", "")
+def _step_of(raw: str) -> int | None:
     return min(int(raw), MAX_STEPS) if raw.isascii() and raw.isdigit() and len(raw) < 9 else None

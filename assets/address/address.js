@@ -1,11 +1,23 @@
 // Keeps values in the page's address without a new entry in the browser's history: Back leaves the page, it does not
 // walk through every step of a run.
+//
+// A server that was started anew asks to write its own values first thing. It knows nothing of what stands there, so
+// it is told instead (`found`), and writes next time.
 
-export default function address({ data }) {
+let writer = null; // the session that last wrote here
+
+export default function address({ data, setStateValue }) {
   const url = new URL(window.location.href);
-  for (const [name, value] of Object.entries(data.values)) {
-    if (value === null) url.searchParams.delete(name);
-    else url.searchParams.set(name, value);
+  const names = Object.keys(data.values);
+  const isNewWriter = writer !== null && writer !== data.writer;
+  writer = data.writer;
+  if (isNewWriter && names.some((name) => url.searchParams.has(name))) {
+    setStateValue("found", Object.fromEntries(names.map((name) => [name, url.searchParams.get(name)])));
+    return;
+  }
+  for (const name of names) {
+    if (data.values[name] === null) url.searchParams.delete(name);
+    else url.searchParams.set(name, data.values[name]);
   }
   if (url.href !== window.location.href) window.history.replaceState(window.history.state, "", url);
 }

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
+from pathlib import Path
 from urllib.parse import parse_qs, urlparse
 
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 
 from engine import Engine, SamplingParams
-from tests.helpers.app_server import AppServer
+from tests.helpers.app_server import ROOT, AppServer, running_app
 from tests.helpers.live_page import LivePage
 from views.live_config import live_config
 from views.recipe import LONGEST_TEXT
@@ -206,3 +207,27 @@ def test_a_second_tab_with_the_same_address_gets_an_engine_of_its_own(
     assert (twin.figure("step"), live.figure("step")) == ("3", "2")
     assert (twin.requests.count(), live.requests.count()) == (1, 2)
 
+
+
+def test_an_open_tab_gets_its_run_back_when_the_server_is_started_anew(elsewhere: Page, tmp_path: Path) -> None:
+    tiny = {"PAGED_KV_MODEL": "tiny-random"}
+    with running_app(ROOT / "app.py", tmp_path / "first.log", tiny) as server:
+        live = LivePage(elsewhere, server.url).open(block_size=4, num_blocks=40, temperature=1.5, seed=5)
+        elsewhere.locator(".st-key-example").get_by_text("A fox", exact=True).click()
+        live.settle()
+        live.add()
+        live.step(3)
+        reply = live.reply("A")
+        link_of(live)
+    with running_app(ROOT / "app.py", tmp_path / "second.log", tiny, port=urlparse(server.url).port):
+        expect(elsewhere.locator("[data-testid=stApp]")).to_have_attribute(
+            "data-test-connection-state", "CONNECTED", timeout=30_000
+        )
+        first_name = in_address(elsewhere)["engine"]
+        live.button("step").click()  # the new server hears of the tab, and of its run
+        elsewhere.wait_for_url(lambda url: f"engine={first_name}" not in url)
+        live.expect_figure("step", "3")
+        expect(live.button("step")).to_be_enabled()
+        live.settle()
+        assert live.reply("A") == reply
+        live.step()

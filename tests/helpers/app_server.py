@@ -32,9 +32,11 @@ class AppServer:
 
 
 @contextlib.contextmanager
-def running_app(script: Path, log_file: Path, environment: Mapping[str, str] | None = None) -> Iterator[AppServer]:
-    """The server of `script`, answering. Fails with the server's log when it does not come up."""
-    port = free_port()
+def running_app(
+    script: Path, log_file: Path, environment: Mapping[str, str] | None = None, port: int | None = None
+) -> Iterator[AppServer]:
+    """The server of `script`, answering, at any free port. Fails with the server's log when it does not come up."""
+    port = port or free_port()
     command = [sys.executable, "-m", "streamlit", "run", str(script), "--server.port", str(port)]
     command += ["--server.address", "127.0.0.1", "--server.headless", "true"]
     with log_file.open("wb") as log:
