@@ -5,13 +5,15 @@ from __future__ import annotations
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Literal
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Browser, Page, expect
 
 from engine.remote.metrics import OURS
 from engine.trace import Trace
 from tests.helpers.app_server import AppServer
+from tests.helpers.course_reader import DESKTOP, CourseReader
 from tests.helpers.remote_page import MILLISECONDS, RemotePage
 from tests.helpers.serve import TINY, ServedEngine, served_engine
 
@@ -78,6 +80,8 @@ def test_a_prompt_from_the_page_is_answered_and_its_blocks_are_marked(remote: Re
     said = remote.page.get_by_text("This prompt and its answer stored 4 blocks and found 0 blocks already there.")
     expect(said).to_be_visible(timeout=MILLISECONDS)
     expect(remote.page.locator("[data-mark=stored]")).to_have_text("4 stored by your prompt", timeout=MILLISECONDS)
+    expect(remote.page.get_by_role("heading", name="The server's own figures")).to_be_visible(timeout=MILLISECONDS)
+    assert CourseReader(remote.page, remote.base_url).accessibility_violations() == []
 
 
 def test_time_travel_and_export(remote: RemotePage, served: ServedEngine, tmp_path: Path) -> None:
@@ -125,6 +129,22 @@ def test_the_recorded_stream_opens_with_one_click_and_shows_the_right_numbers(re
     expect(remote.page.get_by_text("Recorded: this happened earlier")).to_be_visible()
     remote.press("close_remote")
     expect(remote.cards).to_have_count(0)
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_an_opened_stream_has_nothing_for_axe_to_find_and_fits_a_phone(
+    browser: Browser, app_server: AppServer, theme: Literal["light", "dark"]
+) -> None:
+    context = browser.new_context(color_scheme=theme, reduced_motion="reduce", viewport=DESKTOP)
+    reader = CourseReader(context.new_page(), app_server.url).arrive("remote_server")
+    RemotePage(reader.page, app_server.url).press("open_recorded")
+    reader.settle()
+    reader.open_everything()
+    assert reader.accessibility_violations() == []
+    reader.resize(375, 812)
+    assert reader.widest() <= 375
+    reader.check()
+    context.close()
 
 
 def test_events_that_are_off_are_told_with_the_option_to_set(remote: RemotePage, served: ServedEngine) -> None:

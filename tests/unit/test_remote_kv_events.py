@@ -112,7 +112,7 @@ arrays = st.tuples(kinds, *list(fields.values())[1:5]).map(list)
 messages = st.one_of(anything, st.tuples(anything, st.lists(st.one_of(maps, arrays, anything), max_size=4), anything))
 
 
-@settings(max_examples=300)
+@settings(max_examples=150)
 @given(message=messages, cut=st.integers(0, 40), tail=st.binary(max_size=6))
 def test_no_message_breaks_the_fold(message, cut, tail):
     data = msgspec.msgpack.encode(message)
@@ -124,7 +124,7 @@ def test_no_message_breaks_the_fold(message, cut, tail):
     assert history.trace().num_steps == history.last_step
 
 
-@settings(max_examples=200)
+@settings(max_examples=100)
 @given(data=st.binary(max_size=200))
 def test_no_bytes_break_the_fold(data):
     history = History()

@@ -6,7 +6,7 @@ import statistics
 
 from benchmarks.remote_soak import EVENTS_A_MESSAGE, soak
 
-NUM_EVENTS = 40_000
+NUM_EVENTS = 24_000
 
 
 def test_a_flood_is_followed_whole_in_flat_memory_and_a_look_stays_short():
