@@ -11,6 +11,7 @@ from torch import Tensor
 
 from engine.model import ModelInputs
 from engine.slots import slots_of
+from engine.tensors import to_device
 
 
 class HasTokens(Protocol):
@@ -106,13 +107,6 @@ class PaddedTables:
             shape = (max(rows, _power_of_two(num_rows)), max(columns, _power_of_two(width)))
             self._rows = np.zeros(shape, np.int32)
             self._written = [[] for _ in range(shape[0])]
-
-
-def to_device(tensor: Tensor, device: torch.device) -> Tensor:
-    """On a GPU through pinned memory, so that nobody waits for the copy; the CPU keeps what it has."""
-    if device.type != "cuda":
-        return tensor.to(device)
-    return tensor.pin_memory().to(device, non_blocking=True)
 
 
 def _power_of_two(number: int) -> int:

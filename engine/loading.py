@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 
 from engine.config import EngineConfig
+from engine.cuda_graphs import DecodeGraphs
 from engine.dtypes import resolve_kv_dtype
 from engine.kv_store import KVStore
 from engine.model_runner import ModelRunner
@@ -40,7 +41,7 @@ def load_parts(
     )
     return EngineParts(
         tokenizer=loaded.tokenizer,
-        runner=ModelRunner(loaded.model, store),
+        runner=ModelRunner(loaded.model, store, _graphs(config, loaded, store)),
         chooser=Sampler(),
         store=store,
         vocab_size=shape.vocab_size,
@@ -58,6 +59,13 @@ def load_parts(
             "kv_bytes_per_token": 2 * shape.num_layers * shape.num_kv_heads * shape.head_dim * store.key_cache.itemsize,
         },
     )
+
+
+def _graphs(config: EngineConfig, loaded: LoadedModel, store: KVStore) -> DecodeGraphs | None:
+    """Recorded decode steps, where there is a GPU and every operation is one of its kernels."""
+    if loaded.model.device.type != "cuda" or store.backend.name != "triton":
+        return None
+    return DecodeGraphs(loaded.model, store, config.max_num_seqs, config.max_model_len)
 
 
 def resolve_device(name: str) -> torch.device:

@@ -8,14 +8,17 @@ import torch
 from torch import Tensor
 
 from engine.batch_inputs import BatchInputs, ScheduledSequence
+from engine.cuda_graphs import DecodeGraphs
 from engine.kv_store import KVStore
 from engine.model import LlamaModel, ModelInputs
 
 
 class ModelRunner:
-    def __init__(self, model: LlamaModel, kv_store: KVStore) -> None:
+    def __init__(self, model: LlamaModel, kv_store: KVStore, graphs: DecodeGraphs | None = None) -> None:
+        """`graphs`: recorded decode steps, on a GPU."""
         self.model = model
         self.kv_store = kv_store
+        self.graphs = graphs
         self._inputs = BatchInputs(kv_store.block_size, model.device)
 
     @torch.no_grad()
@@ -26,6 +29,8 @@ class ModelRunner:
         `needs_logits`, in the order of the items.
         """
         inputs = self.prepare(items)
+        if self.graphs is not None and self.graphs.fits(inputs):
+            return self.graphs.run(inputs)
         hidden = self.model.forward(inputs, self.kv_store)
         return self.model.compute_logits(hidden[inputs.logits_indices])
 

@@ -132,3 +132,27 @@ def test_the_search_is_over_when_no_live_beam_can_improve():
     assert not is_search_over([-1.0], best_live_logprob=-100.0, num_output_tokens=2, beam_width=2)
     assert is_search_over([-1.0, -2.0], best_live_logprob=-4.0, num_output_tokens=2, beam_width=2)
     assert not is_search_over([-1.0, -2.0], best_live_logprob=-3.9, num_output_tokens=2, beam_width=2)
+
+
+def test_draws_of_one_batch_each_keep_their_own_settings_and_row():
+    """Greedy beside random, top_k beside top_p, rows out of order and twice: each as if it were alone."""
+    logits = torch.randn(3, 50, generator=torch.Generator().manual_seed(2))
+    settings = [
+        (2, SamplingParams()),
+        (0, SamplingParams(temperature=0.7, top_k=5)),
+        (2, SamplingParams(temperature=1.3, top_p=0.6)),
+        (1, SamplingParams(temperature=1.0, top_k=9, top_p=0.8)),
+        (0, SamplingParams(temperature=2.0)),
+    ]
+    draws = [Draw(row, *_group_of(params, position)) for position, (row, params) in enumerate(settings)]
+    together = Sampler().sample(logits, draws)
+    for one, choice in zip(draws, together, strict=True):
+        [alone] = Sampler().sample(logits, [one])
+        assert choice.token_id == alone.token_id
+        exact = torch.log_softmax(logits[one.row].double(), -1)[choice.token_id]
+        assert choice.logprob == pytest.approx(float(exact), abs=1e-5)
+
+
+def _group_of(params: SamplingParams, position: int) -> tuple[SequenceGroup, Sequence]:
+    seq = Sequence("A", 0, [0] * position, 0)
+    return SequenceGroup("A", 0, params, 11, [seq]), seq
