@@ -7,7 +7,7 @@ from playwright.sync_api import Locator, Page, expect
 from tests.helpers.live_page import MODEL_MILLISECONDS
 from tests.helpers.page_watch import PageWatch
 
-PATIENCE = 20_000
+PATIENCE = 40_000
 """Milliseconds for what goes through another tab and the server."""
 
 

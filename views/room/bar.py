@@ -74,6 +74,8 @@ def _take_place() -> None:
 
 def _take_identity() -> None:
     """The browser says what this tab was in its room, or that it is no longer in it."""
+    if KEY not in st.session_state:  # the tab has turned a page meanwhile, and its bar says it again
+        return
     told = st.session_state[KEY].identity
     if isinstance(told, dict) and told.get("gone"):
         forget_room()

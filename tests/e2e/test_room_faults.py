@@ -1,0 +1,158 @@
+"""What a workshop goes through: the server dies and comes back, the network goes away, tabs close, the presenter too.
+
+A server of its own, behind a network that can be cut. Streamlit forgets a tab after two seconds here instead of two
+minutes, so that a loss of five seconds is to it what one of 130 seconds is in a workshop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import parse_qs, urlparse
+
+import pytest
+from playwright.sync_api import Browser, expect
+
+from tests.helpers.app_server import ROOT, AppServer, running_app
+from tests.helpers.bad_network import Relay, relay_to
+from tests.helpers.room_page import PATIENCE, RoomPage
+
+BATCH = "Memory across a batch"
+SECONDS_UNTIL_FORGOTTEN = 2
+LONG_AND_SHORT = pytest.mark.parametrize("seconds", [1, 5], ids=["known still", "forgotten by then"])
+ENVIRONMENT = {
+    "PAGED_KV_MODEL": "tiny-random",
+    "STREAMLIT_SERVER_DISCONNECTED_SESSION_TTL": str(SECONDS_UNTIL_FORGOTTEN),
+}
+
+
+class Server:
+    """One that can be killed and started again at the same port."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.port, self.num_starts = folder, None, 0
+        self.start()
+
+    def start(self) -> None:
+        self.num_starts += 1
+        log_file = self.folder / f"server-{self.num_starts}.log"
+        self._running = running_app(ROOT / "app.py", log_file, ENVIRONMENT, self.port)
+        self.app: AppServer = self._running.__enter__()
+        self.port = urlparse(self.app.url).port
+
+    def kill(self) -> None:
+        self.app.process.kill()
+        self.app.process.wait()
+
+    def stop(self) -> None:
+        self._running.__exit__(None, None, None)
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    server = Server(tmp_path_factory.mktemp("room_faults"))
+    yield server
+    server.stop()
+
+
+@pytest.fixture(scope="module")
+def network(server: Server) -> Iterator[Relay]:
+    assert server.port is not None
+    with relay_to(server.port) as relay:
+        yield relay
+
+
+@pytest.fixture(scope="module")
+def tabs(browser: Browser, network: Relay) -> Iterator[list[RoomPage]]:
+    contexts = [browser.new_context(reduced_motion="reduce") for _ in range(3)]
+    yield [RoomPage(context.new_page(), network.url) for context in contexts]
+    for context in contexts:
+        context.close()
+
+
+@pytest.fixture(scope="module")
+def code(tabs: list[RoomPage]) -> str:
+    """Everybody follows on a lesson, at a value that is not its default."""
+    code = tabs[0].start()
+    tabs[1].join(code, "Ada")
+    tabs[2].join(code, "Bob")
+    tabs[0].turn_to(BATCH)
+    tabs[0].press_in_map("ArrowLeft", times=2)
+    for tab in tabs:
+        expect(tab.slider).to_have_value("3", timeout=PATIENCE)
+    return code
+
+
+def expect_all_at_work(tabs: list[RoomPage], value: str) -> None:
+    """On the page, at the value, in the room, and still led by the presenter."""
+    expect(tabs[0].words).to_have_text("You present. 2 of 2 attendees are here. Stuck: 0.", timeout=PATIENCE)
+    for tab in tabs[1:]:
+        expect(tab.words).to_have_text("You follow the presenter.", timeout=PATIENCE)
+    for tab in tabs:
+        tab.expect_page(BATCH)
+        expect(tab.slider).to_have_value(value, timeout=PATIENCE)
+
+
+@LONG_AND_SHORT
+def test_the_network_goes_away_and_everybody_is_where_they_were(
+    tabs: list[RoomPage], code: str, network: Relay, seconds: int
+) -> None:
+    network.cut()
+    expect(tabs[1].words).to_have_text("The connection is lost. It is being looked for.", timeout=PATIENCE)
+    tabs[0].page.wait_for_timeout(seconds * 1000)
+    network.mend()
+    expect_all_at_work(tabs, "3")
+    tabs[0].press_in_map("ArrowRight")
+    expect_all_at_work(tabs, "4")
+    tabs[0].press_in_map("ArrowLeft")
+    expect_all_at_work(tabs, "3")
+
+
+def test_the_server_is_killed_and_everybody_is_where_they_were_in_the_same_room(
+    tabs: list[RoomPage], code: str, server: Server
+) -> None:
+    server.kill()
+    expect(tabs[1].words).to_have_text("The connection is lost. It is being looked for.", timeout=PATIENCE)
+    server.start()
+    expect_all_at_work(tabs, "3")
+    for tab in tabs:
+        values = parse_qs(urlparse(tab.page.url).query)
+        assert (values["room"], values["requests"]) == ([code], ["3"])
+    tabs[0].press_in_map("ArrowRight")
+    expect_all_at_work(tabs, "4")
+    assert "Traceback" not in server.app.log
+
+
+def test_attendees_wait_for_the_presenter_who_comes_back_with_the_token(
+    tabs: list[RoomPage], code: str, server: Server, browser: Browser, network: Relay
+) -> None:
+    """The presenter's machine is gone when the server comes back: nobody else can open the room."""
+    storage = tabs[0].page.evaluate("sessionStorage.getItem('room')")
+    tabs[0].page.context.close()
+    server.kill()
+    server.start()
+    for tab in tabs[1:]:
+        expect(tab.words).to_have_text(
+            "This room is not open on this server now. It comes back with its presenter.", timeout=PATIENCE
+        )
+    context = browser.new_context(reduced_motion="reduce")
+    context.add_init_script(f"sessionStorage.getItem('room') ?? sessionStorage.setItem('room', {storage!r})")
+    tabs[0] = RoomPage(context.new_page(), network.url)
+    tabs[0].page.goto(f"{network.url}/batch?room={code}&requests=4")
+    expect_all_at_work(tabs, "4")
+
+
+def test_a_tab_closed_in_the_middle_of_its_reply_leaves_the_room_to_the_others(tabs: list[RoomPage], code: str) -> None:
+    """Its prompt goes on for a minute, in case the tab comes back; `test_room.py` of the units holds what follows."""
+    tabs[0].turn_to("Room")
+    for tab in tabs[1:]:
+        tab.expect_page("Room")
+        tab.expect_engine()
+        tab.send(f"prompt of {tab.page.url[-3:]}")
+    tabs[0].button("Step").click()
+    tabs[0].expect_figure("step", "1")
+    tabs[2].page.close()
+    expect(tabs[0].words).to_have_text("You present. 1 of 2 attendees are here. Stuck: 0.", timeout=PATIENCE)
+    tabs[0].button("Run").click()
+    expect(tabs[1].page.locator("[data-request][data-status=finished]")).to_have_count(2, timeout=PATIENCE)
+    tabs[1].expect_figure("used", "0")
