@@ -52,6 +52,11 @@ class TraceSource(Protocol):
 
     def flow(self) -> Sequence[Second]: ...
 
+    @property
+    def quiet_seconds(self) -> float:
+        """Since the last message; 0 when no more can come."""
+        ...
+
     def trace(self) -> Trace:
         """Everything that can still be shown, as a trace that can be saved."""
         ...
@@ -61,6 +66,7 @@ class WholeTrace:
     """A source that is one trace: a file that was opened, or our own engine's log."""
 
     first_step = 0
+    quiet_seconds = 0.0
 
     def __init__(self, trace: Trace, facts: SourceFacts) -> None:
         self.facts = facts

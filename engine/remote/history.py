@@ -48,6 +48,7 @@ class History:
         self._state = CacheState()
         self._chunks: deque[_Chunk] = deque([_Chunk(1, CacheState())])
         self._flow = Flow()
+        self._last_came = time.monotonic()
         self.last_step = 0
         self.num_skipped = 0
         """Events and messages that could not be read."""
@@ -68,6 +69,7 @@ class History:
             events = batch.events
             if rank != batch.rank:
                 events = tuple(replace(event, data_parallel_rank=rank) for event in events)  # type: ignore[call-arg]
+            self._last_came = time.monotonic()
             self._append((*events, MessageReceived(self.last_step + 1, sequence, timestamp, rank)))
             self._flow.add(timestamp, events, self._state.findable.num_copies)
 
@@ -110,6 +112,11 @@ class History:
     def flow(self) -> Sequence[Second]:
         with self._lock:
             return self._flow.seconds
+
+    @property
+    def quiet_seconds(self) -> float:
+        """Since the last message came, by our clock."""
+        return time.monotonic() - self._last_came
 
     def trace(self, info: dict[str, Any] | None = None) -> Trace:
         """Everything that can still be shown. Step 0 stores what was there before; a step here is `first_step` less."""

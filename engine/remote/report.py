@@ -20,7 +20,7 @@ class Report:
 
     num_blocks: different contents stored; num_copies: with repeats. num_stored, num_removed: blocks so far, since the
     server started or, in a partial view, since we look. pool_blocks: size of the pool; occupancy: copies over it.
-    stored_per_second, removed_per_second: over the last `SECONDS_OF_A_RATE` seconds in which anything came.
+    stored_per_second, removed_per_second: over the last `SECONDS_OF_A_RATE` seconds, at the newest moment only.
     """
 
     step: int
@@ -46,7 +46,7 @@ def report_of(source: TraceSource, state: CacheState, rank: int) -> Report:
     """Count `state`, which is a moment of `source`."""
     view = state.findable.of(rank)
     pool = state.num_blocks or source.facts.num_blocks
-    stored, removed = rates(source.flow()) if state.step == source.last_step else (None, None)
+    stored, removed = rates(source.flow(), source.quiet_seconds) if state.step == source.last_step else (None, None)
     return Report(
         step=state.step,
         ranks=tuple(sorted(state.findable.ranks)),
@@ -72,11 +72,11 @@ def first_rank(view: CacheView) -> int:
     return min(view.ranks, default=0)
 
 
-def rates(flow: Sequence[Second]) -> tuple[float | None, float | None]:
-    """Blocks stored and removed a second, up to the last second seen; None without times."""
+def rates(flow: Sequence[Second], quiet_seconds: float) -> tuple[float | None, float | None]:
+    """Blocks stored and removed a second, up to now, which is so long after the last message; None without times."""
     if not flow:
         return None, None
-    last = flow[-1].second
-    recent = [second for second in flow if second.second > last - SECONDS_OF_A_RATE]
-    span = last - recent[0].second + 1
+    now = flow[-1].second + int(quiet_seconds)
+    recent = [second for second in flow if second.second > now - SECONDS_OF_A_RATE]
+    span = min(SECONDS_OF_A_RATE, now - flow[0].second + 1)
     return sum(s.num_stored for s in recent) / span, sum(s.num_removed for s in recent) / span

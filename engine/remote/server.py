@@ -122,6 +122,10 @@ class RemoteServer:
     def flow(self) -> Sequence[Second]:
         return self.history.flow()
 
+    @property
+    def quiet_seconds(self) -> float:
+        return self.history.quiet_seconds
+
     def trace(self) -> Trace:
         facts = self.facts
         info = {"source": "server", "name": facts.name, "model": facts.model or ""}

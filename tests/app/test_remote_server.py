@@ -155,6 +155,18 @@ def test_a_restart_is_told_for_as_long_as_it_explains_the_view(open_page: OpenPa
     assert (figure(app, "report.num_blocks"), restarted in sentences(app)) == ("1", False)
 
 
+def test_each_rank_is_looked_at_by_itself(open_page: OpenPage) -> None:
+    history = History()
+    history.add_message(0, payload(stored([7], None, [1, 2], 2), rank=0))
+    history.add_message(0, payload(stored([7, 8, 9], None, [1, 2, 3, 4, 5, 6], 2), rank=3))
+    app = open_page(PAGE)
+    app.session_state["remote_shown"].show(WholeTrace(history.trace(), SourceFacts("test")))
+    app.run()
+    assert figure(app, "report.num_blocks") == "1"
+    app.selectbox(key="remote_rank").set_value(3).run()
+    assert figure(app, "report.num_blocks") == "3"
+
+
 def test_the_name_of_a_file_is_text_and_nothing_else(open_page: OpenPage) -> None:
     app = open_page(PAGE)
     name = "![x](http://a.b/c.png)<img src=y> **b** :red[r].msgpack"

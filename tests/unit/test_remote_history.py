@@ -8,11 +8,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine import cache_view
+from engine import Engine, EngineConfig, SamplingParams, cache_view
 from engine.cache_view import CacheView
 from engine.remote import history as history_module
 from engine.remote.flow import Second, every_second
 from engine.remote.history import History
+from engine.remote.report import rates
 from engine.state import CacheState
 from engine.trace import Trace
 from tests.helpers.kv_stream import CLEARED, one_block, payload, removed, stored
@@ -150,6 +151,28 @@ def test_quiet_seconds_are_filled_in():
     assert every_second(history.flow()) == filled
     assert every_second(history.flow(), last=4) == filled[2:]
     assert every_second([]) == []
+
+
+@pytest.mark.parametrize(
+    ("quiet", "expected"), [(0.0, (0.6, 0.2)), (5.9, (0.3, 0.1)), (9.0, (0.0, 0.1)), (10.0, (0.0, 0.0))]
+)
+def test_rates_look_back_ten_seconds_from_now(quiet, expected):
+    flow = [Second(100, 2, 0, 2), Second(101, 1, 0, 3), Second(104, 0, 1, 2)]
+    assert rates(flow, quiet) == expected
+    assert rates([], quiet) == (None, None)
+
+
+def test_our_own_engines_log_folds_to_what_its_pool_can_find():
+    config = EngineConfig(model="tiny-random", block_size=4, num_blocks=14, attention_backend="reference")
+    engine = Engine(config)
+    for start in range(6):
+        engine.generate([f"prompt {start % 4} of these", "prompt"], SamplingParams(max_tokens=6, ignore_eos=True, n=2))
+        findable = engine.kv.pool._findable
+        view = engine.snapshot().findable.of(0)
+        assert {h: block.num_copies for h, block in view.blocks.items()} == {h: len(c) for h, c in findable.items()}
+    assert view.num_removed > 0
+    engine.clear_prefix_cache()
+    assert engine.snapshot().findable.num_blocks == 0
 
 
 def test_memory_is_flat_on_an_endless_stream():

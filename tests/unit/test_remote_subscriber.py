@@ -14,6 +14,7 @@ from engine.remote.history import History
 from engine.remote.publisher import Publisher, PublishError
 from engine.remote.server import RemoteServer, ServerAddresses
 from engine.remote.subscriber import Subscriber
+from tests.helpers.app_server import free_port
 from tests.helpers.kv_stream import one_block, wait_until
 from views import remote_connections
 
@@ -110,6 +111,33 @@ def test_a_server_that_is_not_there_yet_is_waited_for(keep):
     publisher = keep(Publisher(endpoint, replay))
     publisher.publish(one_block(7))
     wait_until(lambda: hashes(history) == [7], "connecting")
+
+
+def test_data_parallel_ranks_are_followed_at_ports_one_after_another(keep):
+    publishers = consecutive_publishers(keep)
+    history = History()
+    endpoint, replay = events_address(publishers[0].endpoint), events_address(publishers[0].replay_endpoint)
+    for rank, publisher in enumerate(publishers):
+        publisher.publish(one_block(10 + rank))
+    subscriber = keep(Subscriber(history, endpoint, replay, num_ranks=2))
+    subscriber.start()
+    wait_until(lambda: subscriber.num_connected == 2 and history.last_step == 2, "both ranks")
+    ranks = history.at(2).findable.ranks
+    assert {rank: list(view.blocks) for rank, view in ranks.items()} == {0: [10], 1: [11]}
+
+
+def consecutive_publishers(keep: Callable) -> list[Publisher]:
+    """Two, each with its sockets at the ports after the other's."""
+    for _ in range(50):
+        port = free_port() & ~1
+        try:
+            return [
+                keep(Publisher(f"tcp://127.0.0.1:{port + rank}", f"tcp://127.0.0.1:{port + 2 + rank}"))
+                for rank in range(2)
+            ]
+        except PublishError:
+            continue
+    raise AssertionError("no four free ports in a row")
 
 
 def test_frames_of_another_shape_are_passed_over(keep):
