@@ -86,43 +86,29 @@ def assert_shows(live: LivePage, engine: Engine) -> None:
     assert live.prompt("C") == "  tab\there"
 
 
-def test_a_reload_finds_the_engine_again_with_all_its_steps(live: LivePage) -> None:
+def test_a_run_comes_back_after_a_reload_in_another_browser_and_when_its_engine_is_gone(
+    live: LivePage, elsewhere: Page, app_server: AppServer
+) -> None:
     engine = a_busy_run(live)
     name = in_address(live.page)["engine"]
     live.page.reload()
     expect(live.button("add")).to_be_enabled(timeout=30_000)
     assert_shows(live, engine)
-    assert in_address(live.page)["engine"] == name
+    assert in_address(live.page)["engine"] == name, "the same engine, not another one"
+    link = link_of(live)
+
+    other = LivePage(elsewhere, app_server.url)
+    for address in (link, link.replace(name, "forgotten")):
+        elsewhere.goto(address)
+        other.expect_figure("step", "6")
+        expect(other.button("add")).to_be_enabled()
+        other.settle()
+        assert_shows(other, engine)
+        assert in_address(elsewhere)["engine"] not in (name, "forgotten")
     live.step()
     engine.step()
     assert_shows(live, engine)
-
-
-def test_the_link_repeats_the_run_in_another_browser_and_the_two_stay_apart(
-    live: LivePage, elsewhere: Page, app_server: AppServer
-) -> None:
-    engine = a_busy_run(live)
-    elsewhere.goto(link_of(live))
-    other = LivePage(elsewhere, app_server.url)
-    other.expect_figure("step", "6")
-    expect(other.button("add")).to_be_enabled()
-    other.settle()
-    assert_shows(other, engine)
-    assert in_address(elsewhere)["engine"] != in_address(live.page)["engine"]
-    other.step()
-    assert (live.figure("step"), other.figure("step")) == ("6", "7")
-
-
-def test_a_link_works_when_the_tab_that_made_it_is_long_gone(
-    live: LivePage, elsewhere: Page, app_server: AppServer
-) -> None:
-    engine = a_busy_run(live)
-    link = link_of(live).replace(f"engine={in_address(live.page)['engine']}", "engine=forgotten")
-    elsewhere.goto(link)
-    other = LivePage(elsewhere, app_server.url)
-    other.expect_figure("step", "6")
-    other.settle()
-    assert_shows(other, engine)
+    assert other.figure("step") == "6"
 
 
 def test_the_step_looked_at_is_in_the_address_and_back_again(live: LivePage, elsewhere: Page) -> None:

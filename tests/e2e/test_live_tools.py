@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Browser, Page, expect
 
 from engine import Engine, SamplingParams
 from engine.lab.kernels_eye import KernelView, kernels_eye
@@ -13,6 +14,7 @@ from engine.lab.sharing_account import sharing_account, totals_of
 from engine.lab.slot_microscope import look_at_slot, place_in_words
 from tests.helpers.app_server import AppServer
 from tests.helpers.live_page import LivePage
+from tests.helpers.page_watch import PageWatch
 from views.lab_sharing import NAMES
 from views.live_config import live_config
 from views.text_safe import visible_piece
@@ -31,16 +33,23 @@ def engine() -> Engine:
     return engine
 
 
-@pytest.fixture
-def live(page: Page, embedded_server: AppServer) -> LivePage:
+@pytest.fixture(scope="module")
+def live(browser: Browser, embedded_server: AppServer) -> Iterator[LivePage]:
+    """One tab for all: looking changes nothing."""
+    context = browser.new_context(viewport={"width": 1280, "height": 900}, reduced_motion="reduce")
+    page = context.new_page()
+    watch = PageWatch(page)
     live = LivePage(page, embedded_server.url).open(block_size=4, num_blocks=20, samples=2, seed=7)
     live.setting("Prompt").fill(PROMPT)
     live.add()
     live.step(4)
-    return live
+    yield live
+    watch.check()
+    context.close()
 
 
 def test_a_clicked_slot_is_explained_down_to_its_bytes_and_numbers(live: LivePage, engine: Engine) -> None:
+    live.tool("Block tables")
     slot = live.page.locator(".st-key-memory_map rect[data-kind='slot'][data-block='0'][data-off='2']")
     slot.click()
     live.expect_figure("view.slot", "2")
@@ -74,10 +83,11 @@ def test_a_slot_that_nobody_wrote_says_so(live: LivePage) -> None:
 
 def test_the_kernel_is_followed_block_by_block_to_its_own_output(live: LivePage, engine: Engine) -> None:
     live.tool("Kernel's eye")
-    live.set_number("Layer", 4)
-    live.set_number("Head", 5)
-    position = engine.snapshot().sequences["A#1"].num_computed_tokens - 1
-    view = kernels_eye(engine, "A#1", position, 4, 5)
+    seq_id = live.page.locator("[data-testid=stMain]").get_by_label("Sequence", exact=True).input_value()
+    position = engine.snapshot().sequences[seq_id].num_computed_tokens - 1
+    for label, value in (("Query token", position), ("Layer", 4), ("Head", 5)):
+        live.set_number(label, value)
+    view = kernels_eye(engine, seq_id, position, 4, 5)
     assert len(view.visits) == 3
     assert view.agrees
     for beat in range(1, len(view.visits) + 1):
@@ -87,7 +97,7 @@ def test_the_kernel_is_followed_block_by_block_to_its_own_output(live: LivePage,
     expect(division).to_have_text(f"log of the sum of exp(score): {view.log_sum_exp:.6f}")
     notice = live.page.get_by_text("Worked out block by block")
     assert f"differ by at most {view.largest_difference:.2g}" in notice.inner_text()
-    rows = live.table_of(f"What token {position} of A#1 reads: weight of each physical block")
+    rows = live.table_of(f"What token {position} of {seq_id} reads: weight of each physical block")
     assert [row[1] for row in rows] == [str(visit.block_id) for visit in view.visits]
     assert [float(row[5]) for row in rows] == pytest.approx([v.weight for v in view.visits], abs=1e-6)
     assert sum(float(row[5]) for row in rows) == pytest.approx(1, abs=1e-5)
