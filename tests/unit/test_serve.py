@@ -20,6 +20,7 @@ from engine.remote.http import HttpError, get, post_json
 from engine.remote.metrics import OURS, MetricsSample, read_metrics
 from engine.remote.prompt import PromptWish, ask
 from engine.remote.server import RemoteServer, ServerAddresses
+from engine.serve.__main__ import main
 from tests.helpers.kv_stream import wait_until
 from tests.helpers.serve import CONFIG, TINY, ServedEngine, served_engine
 
@@ -334,6 +335,19 @@ class TestWatching:
         after = metrics(served)
         assert (after.prefix_queries - before.prefix_queries, after.prefix_hits - before.prefix_hits) == (16, 12)
         assert after.num_steps > before.num_steps and after.step_seconds > before.step_seconds
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["--num-blocks", "0", "--no-events"], "num_blocks must be a whole number of at least 1; it is 0."),
+        (["--attention-backend", "fast", "--no-events"], "attention_backend must be one of auto, triton, cpu,"),
+        (["--events", "tcp://256.0.0.1:1"], "Events cannot be published at tcp://256.0.0.1:1: "),
+    ],
+)
+def test_settings_that_cannot_work_are_told_and_nothing_is_served(capsys, arguments, sentence):
+    assert main(["--model", TINY, *arguments]) == 1
+    assert capsys.readouterr().err.startswith(sentence)
 
 
 def test_an_engine_that_fails_ends_every_request_with_an_error(monkeypatch):
