@@ -1,14 +1,14 @@
 """Tokens a second: this engine beside transformers `generate`, and beside vLLM and llama.cpp where they are installed.
 
 Usage: python -m benchmarks.throughput [--json] [--batch 1 8 16 32] [--prompt 16 512] [--new-tokens 64] [--rounds 5]
-           [--cell-seconds N] [--contestants cpu-int4 transformers-bfloat16 ...]
+           [--cells 1x16 16x900 ...] [--cell-seconds N] [--contestants cpu-int4 transformers-bfloat16 ...]
            [--peer vllm=PYTHON] [--peer llamacpp=PYTHON]
 
 All run the same random prompts, greedily, and take turns within each round; the first round warms up and is not
 counted, unless a long one leaves no time for more. A figure is the median of the rounds. `tokens/s` counts new tokens
 over the whole time, prompt included; `first ms` is when every sequence has its first token; `decode tokens/s` is what
 comes after. `beside X` is a contestant's decode speed over that of X, the first one named.
-`--cell-seconds` stops a cell's rounds early; the column `rounds` says how many were counted.
+`--cells` lists pairs of batch and prompt in the place of every batch with every prompt. `--cell-seconds` stops a cell's rounds early; the column `rounds` says how many were counted.
 """
 
 from __future__ import annotations
@@ -41,8 +41,10 @@ class Cell:
 
 def main() -> None:
     options = parse_options()
-    cells = [Cell(batch, prompt, options.new_tokens) for prompt in options.prompt for batch in options.batch]
-    contestants = line_up(options, Limits(max(options.batch), max(options.prompt) + options.new_tokens))
+    pairs = options.cells or [(batch, prompt) for prompt in options.prompt for batch in options.batch]
+    cells = [Cell(batch, prompt, options.new_tokens) for batch, prompt in pairs]
+    limits = Limits(max(cell.batch for cell in cells), max(cell.prompt for cell in cells) + options.new_tokens)
+    contestants = line_up(options, limits)
     rows = [
         row for cell in cells for row in rows_of(cell, measure(cell, contestants, options.rounds, options.cell_seconds))
     ]
@@ -59,12 +61,18 @@ def parse_options() -> argparse.Namespace:
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--batch", nargs="+", type=int, default=[1, 8, 16, 32])
     parser.add_argument("--prompt", nargs="+", type=int, default=[16, 512], help="tokens of each prompt")
+    parser.add_argument("--cells", nargs="+", type=pair_of, metavar="BATCHxPROMPT")
     parser.add_argument("--new-tokens", type=int, default=64)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--cell-seconds", type=float, default=float("inf"))
     parser.add_argument("--contestants", nargs="+", default=list(here), metavar="BACKEND-DTYPE", choices=here)
     parser.add_argument("--peer", action="append", default=[], metavar="NAME=PYTHON", type=peer_of)
     return parser.parse_args()
+
+
+def pair_of(text: str) -> tuple[int, int]:
+    batch, _, prompt = text.partition("x")
+    return int(batch), int(prompt)
 
 
 def peer_of(text: str) -> tuple[str, str]:

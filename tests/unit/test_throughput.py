@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from benchmarks.contestants import Job, Limits, OurEngine, TransformersGenerate
-from benchmarks.throughput import Cell, decode_speed, measure, peer_of, random_job, rows_of
+from benchmarks.targets import markdown, verdicts
+from benchmarks.throughput import Cell, decode_speed, measure, pair_of, peer_of, random_job, rows_of
 
 PEER_LOOP = Path(__file__).resolve().parents[2] / "benchmarks" / "peers"
 
@@ -69,7 +70,38 @@ def test_a_peer_answers_in_lines_of_json_whatever_its_engine_prints() -> None:
     assert "noise" in done.stderr and "more" in done.stderr
 
 
+def test_a_cell_is_batch_x_prompt() -> None:
+    assert pair_of("16x900") == (16, 900)
+
+
 def test_a_peer_is_named_with_its_interpreter() -> None:
     assert peer_of("vllm=/opt/v/bin/python") == ("vllm", "/opt/v/bin/python")
     with pytest.raises(Exception, match="not vllm=PYTHON or llamacpp=PYTHON"):
         peer_of("sglang=/opt/python")
+
+
+def test_a_run_is_held_against_the_targets() -> None:
+    speeds = {"cpu-int4": 250.0, "vllm": 100.0, "transformers-bfloat16": 50.0, "cpu-bfloat16": 90.0}
+    measured = [
+        {"batch": 1, "prompt": 16, "contestant": name, "decode tokens/s": speed} for name, speed in speeds.items()
+    ]
+    rows = list(verdicts(measured))
+    assert [(row["ratio"], row["measured"], row["verdict"]) for row in rows[:3]] == [
+        ("cpu-int4 : vllm", "2.50", "missed by 17 %"),
+        ("cpu-int4 : transformers-bfloat16", "5.00", "met"),
+        ("cpu-int4 : llamacpp", "-", "not in this run"),
+    ]
+    assert [row["verdict"] for row in rows if row["ratio"] == "cpu-bfloat16 : vllm"][0] == "missed by 10 %"
+
+
+def test_the_markdown_page_carries_command_machine_and_both_tables() -> None:
+    run = {
+        "command": "python -m benchmarks.throughput",
+        "machine": {"GPU": "none"},
+        "notes": ["cpu-int4: this engine"],
+        "rows": [{"batch": 1, "prompt": 16, "contestant": "cpu-int4", "decode tokens/s": 9.0}],
+    }
+    lines = list(markdown(run, list(verdicts(run["rows"]))))
+    assert lines[:3] == ["`python -m benchmarks.throughput`\n", "- GPU: none", "- cpu-int4: this engine"]
+    assert "| 1 | 16 | cpu-int4 | 9.0 |" in lines
+    assert "| 1 | 16 | cpu-int4 : vllm | 3 | - | not in this run |" in lines
