@@ -10,7 +10,7 @@ from views import live_settings as settings
 from views.engine_session import EngineSession, Moment
 from views.html_parts import notice
 from views.live_config import MAX_SLOTS
-from views.live_link import forget_arrival, look_at_the_end
+from views.live_link import bring_back, can_bring_back, leave_run, look_at_the_end
 from views.live_settings import NumberSetting
 from views.recipe import LONGEST_PROMPT
 from views.tab import Tab
@@ -60,6 +60,8 @@ def draw_buttons(tab: Tab, session: EngineSession, moment: Moment) -> None:
         st.button("Run", key="run", disabled=not can_step, on_click=_run, args=(session,))
         st.button("Pause", key="pause", disabled=not moment.is_running, on_click=session.stop)
         st.button("Reset", key="reset", on_click=_reset, args=(tab,))
+        if can_bring_back(session):
+            st.button("Bring the last run back", key="bring_back", on_click=bring_back, args=(tab,))
     if _REFUSAL in st.session_state:
         st.html(notice(st.session_state[_REFUSAL], "problem"))
 
@@ -127,8 +129,7 @@ def _run(session: EngineSession) -> None:
 
 def _reset(tab: Tab) -> None:
     st.session_state.pop(_REFUSAL, None)
-    tab.close()
-    forget_arrival()
+    leave_run(tab)
 
 
 def _draw_sampling() -> None:

@@ -26,6 +26,7 @@ TOO_LONG = (
 THE_END = 10**9
 """A position further than any frame: the map goes to the last one, and on with those that come."""
 _ARRIVAL, _AT, _JUMP, _FOUND = "arrival", "at", "look_at_the_end", "found_in_address"
+_LEFT = "run_that_was_left"
 
 
 @dataclass
@@ -46,10 +47,27 @@ def arrival_of(tab: Tab) -> Arrival:
     return arrival
 
 
-def forget_arrival() -> None:
-    """The reader wants another run than the one of the address."""
+def leave_run(tab: Tab) -> None:
+    """The reader wants to begin again. What was done so far can be brought back until something new is done."""
+    session = tab.open_session
+    if session is not None and session.moment.deeds:
+        st.session_state[_LEFT] = _recipe(session, session.moment)
+    tab.close()
     st.session_state[_ARRIVAL] = Arrival()
     st.session_state[_AT] = None
+
+
+def can_bring_back(session: EngineSession) -> bool:
+    """Whether there is a run that was left, and nothing in its place yet."""
+    return session.is_unused and _LEFT in st.session_state
+
+
+def bring_back(tab: Tab) -> None:
+    """For callbacks: repeat the run that was left."""
+    recipe = st.session_state.pop(_LEFT)
+    tab.close()
+    st.session_state["model"] = recipe.config.model
+    st.session_state[_ARRIVAL] = Arrival(recipe)
 
 
 def step_looked_at() -> int | None:

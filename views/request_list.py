@@ -19,6 +19,7 @@ STATUS = {
     "refused": "refused",
 }
 NO_MARKS: Mapping[str, str] = MappingProxyType({})
+DEAD = " (this beam died)"
 REASONS = {"error": "the model failed on it, and the others go on; the server's log has the details"}
 """Reasons that need more than the engine's own word."""
 
@@ -34,7 +35,11 @@ def request_list(moment: Moment, names: Iterable[str] | None = None, marks: Mapp
 def _request(moment: Moment, request: RequestState, labels: OwnerLabels, mark: str) -> str:
     status = STATUS[request.status] + (f": {REASONS.get(request.reason, request.reason)}" if request.reason else "")
     prompt = moment.prompts.get(request.request_id, "")
-    lines = "".join(_line(seq_id, request, prompt, moment.texts.get(seq_id, ""), labels) for seq_id in request.seq_ids)
+    dead = {s for s in request.seq_ids if moment.state.sequences[s].finish_reason == "beam_pruned"}
+    lines = "".join(
+        _line(seq_id, request, prompt, moment.texts.get(seq_id, ""), labels, DEAD if seq_id in dead else "")
+        for seq_id in sorted(request.seq_ids, key=dead.__contains__)
+    )
     marked = f"<em>{escaped(mark)}</em>" if mark else ""
     return (
         f'<li data-request="{escaped(request.request_id)}" data-status="{request.status}"><div class="head">'
@@ -43,10 +48,10 @@ def _request(moment: Moment, request: RequestState, labels: OwnerLabels, mark: s
     )
 
 
-def _line(seq_id: str, request: RequestState, prompt: str, reply: str, labels: OwnerLabels) -> str:
+def _line(seq_id: str, request: RequestState, prompt: str, reply: str, labels: OwnerLabels, mark: str) -> str:
     label = labels.of(seq_id, request.request_id)
     return (
         f'<div class="pv-line" style="{owner_style(label)}">{owner_badge(label)}<div class="pv-text">'
         f'<span class="prompt" data-prompt="{escaped(seq_id)}">{escaped(prompt)}</span>'
-        f'<span class="reply" data-text="{escaped(seq_id)}">{escaped(reply)}</span></div></div>'
+        f'<span class="reply" data-text="{escaped(seq_id)}">{escaped(reply)}</span>{escaped(mark)}</div></div>'
     )

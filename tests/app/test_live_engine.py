@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import time
 from typing import Any
 
 import pytest
@@ -79,6 +81,28 @@ def test_reset_starts_a_new_engine(open_page: OpenPage) -> None:
     app = press(press(press(open_page(LIVE_ENGINE, prompt="abc"), "add"), "step"), "reset")
     assert (figure(app, "step"), figure(app, "used")) == ("0", "0")
     assert "data-request" not in all_html(app)
+
+
+def test_a_run_that_was_reset_can_be_brought_back_step_by_step(open_page: OpenPage) -> None:
+    app = press(press(press(open_page(LIVE_ENGINE, prompt="abc", seed="3"), "add"), "step"), "step")
+    told = re.findall(r'data-text="A">(.*?)</span>', all_html(app))
+    press(press(app, "reset"), "bring_back")
+    for _ in range(100):
+        if figure(app, "step") == "2" and not app.get("progress"):
+            break
+        time.sleep(0.05)
+        app.run()
+    assert re.findall(r'data-text="A">(.*?)</span>', all_html(app)) == told
+    assert "bring_back" not in [button.key for button in app.button]
+
+
+def test_beams_that_died_stand_last_and_are_called_dead(open_page: OpenPage) -> None:
+    app = press(open_page(LIVE_ENGINE, prompt="abc", beams="3", stop_at_end="false"), "add")
+    for _ in range(4):
+        press(app, "step")
+    lines = re.findall(r'data-text="(A[^"]*)">[^<]*</span>( \(this beam died\))?', all_html(app))
+    dead = [bool(mark) for _, mark in lines]
+    assert any(dead) and dead == sorted(dead) and dead.count(False) == 3
 
 
 def test_before_the_first_request_a_new_setting_applies_at_once(open_page: OpenPage) -> None:

@@ -28,10 +28,10 @@ def busy_engine() -> Engine:
     while engine.has_unfinished_requests():
         engine.step()
         if engine.trace.step == 5:
-            engine.add_request([9, 8, 7, 6, 5], SamplingParams(max_tokens=12))
+            engine.add_request([9, 8, 7, 6, 5], SamplingParams(max_tokens=12, temperature=1.0))
             engine.shuffle_blocks([*range(1, 40), 0])
         if engine.trace.step == 8:
-            engine.fork_request("C")
+            engine.fork_request("C", seed=77)
         if engine.trace.step == 11:
             engine.abort_request("D")
             engine.preempt_request("A")
@@ -62,7 +62,8 @@ def test_the_words_go_on_whatever_becomes_of_memory(at_step: int, change: dict[s
     engine = busy_engine()
     branch = branch_at(past_of(engine), make_parts, at_step, replace(CONFIG, **change))
     assert branch.is_past_repeated and branch.is_complete
-    old, new = tokens(branch.past, "A", "B", "C"), tokens(branch.future, "A", "B", "C")
+    old, new = tokens(branch.past, "A", "B", "C", "D"), tokens(branch.future, "A", "B", "C", "D")
+    assert old["C"][:8] == old["D"][:8] and old["C"] != old["D"], "the fork goes its own way"
     assert new and all(old[seq_id] == token_ids for seq_id, token_ids in new.items())
     if at_step < 11:
         assert {"A", "A#1", "C"} <= set(new)
