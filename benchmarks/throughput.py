@@ -8,7 +8,8 @@ All run the same random prompts, greedily, and take turns within each round; the
 counted, unless a long one leaves no time for more. A figure is the median of the rounds. `tokens/s` counts new tokens
 over the whole time, prompt included; `first ms` is when every sequence has its first token; `decode tokens/s` is what
 comes after. `beside X` is a contestant's decode speed over that of X, the first one named.
-`--cells` lists pairs of batch and prompt in the place of every batch with every prompt. `--cell-seconds` stops a cell's rounds early; the column `rounds` says how many were counted.
+`--cells` lists pairs of batch and prompt in the place of every batch with every prompt. `--cell-seconds` stops a cell's
+rounds early; the column `rounds` says how many were counted.
 """
 
 from __future__ import annotations
