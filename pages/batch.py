@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import streamlit as st
-
 from views import lesson
 from views.batch_comparison import comparison_chart, usage_chart
 from views.charts import draw_chart
 from views.course import BATCH
 from views.kept import kept, kept_key
 from views.lessons import batch as this
+from views.worded import st
 
 
 def draw_controls() -> this.BothLayouts:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-import streamlit as st
-
+from engine.said import said
 from engine.usage import address_of
 from views import lesson
 from views.block_table import request_tables
@@ -15,6 +14,7 @@ from views.kept import kept, kept_key, set_kept
 from views.lessons import block_table as this
 from views.memory_map import read_selection
 from views.slot_address import slot_address_lines
+from views.worded import st
 
 
 def follow_what_was_clicked() -> None:
@@ -75,7 +75,7 @@ if num_written:
         st.html(request_tables(frame, request))
     st.code("slot = block_table[position // block_size] * block_size + position % block_size", language="python")
 else:
-    st.html(notice(f"{request} has written nothing yet. Move the slider to the right."))
+    st.html(notice(said("{name} has written nothing yet. Move the slider to the right.", name=request)))
 
 lesson.end(
     BLOCK_TABLE,

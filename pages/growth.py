@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import streamlit as st
-
 from views import lesson
 from views.charts import draw_chart, frame_table, line_chart
 from views.course import GROWTH
@@ -11,6 +9,7 @@ from views.html_parts import notice
 from views.kept import kept, kept_key
 from views.lessons import growth as this
 from views.tables import block_table_frame
+from views.worded import st
 
 lesson.begin(
     GROWTH,

@@ -2,24 +2,38 @@
 
 from __future__ import annotations
 
-import streamlit as st
+from collections.abc import Mapping
+from dataclasses import dataclass
 
+from engine.said import said
 from views.backend_banner import draw_banner_of_default_model
-from views.course import COURSE, LIVE_ENGINE
+from views.course import COURSE, LIVE_ENGINE, draw_link
 from views.routes import ROUTES
+from views.worded import st
+from views.words import translated
+
+
+@dataclass(frozen=True)
+class Try:
+    """Something to do on the live page, which opens with `query`."""
+
+    title: str
+    query: Mapping[str, str]
+    words: str
+
 
 TRY_FIRST = (
-    (
+    Try(
         "Watch one table fill",
         {"prompt": "The capital of France is", "block_size": "4", "num_blocks": "32"},
         "Press **Add request**, then **Step**. A block is taken only when a token needs a slot.",
     ),
-    (
+    Try(
         "Share a prompt between answers",
         {"prompt": "Once upon a time, a small robot", "samples": "3", "block_size": "4"},
         "Three samples of one prompt hold the same blocks, until one of them has to write: then it copies.",
     ),
-    (
+    Try(
         "Run out of blocks",
         {"prompt": "Three primary colours are", "num_blocks": "8", "block_size": "4", "max_tokens": "20"},
         "Add two requests and press **Run**. When the pool is empty, the later one gives up its blocks and waits.",
@@ -38,23 +52,27 @@ needs certain words, only the words are scripted, and the page says so.
 )
 
 st.header("Try first")
-for column, (title, query, words) in zip(st.columns(len(TRY_FIRST)), TRY_FIRST, strict=True):
+for column, first in zip(st.columns(len(TRY_FIRST)), TRY_FIRST, strict=True):
     with column, st.container(border=True):
-        st.page_link(LIVE_ENGINE.file, label=f"**{title}**", icon=LIVE_ENGINE.icon, query_params=query)
-        st.markdown(words)
+        st.page_link(
+            LIVE_ENGINE.file, label=f"**{translated(first.title)}**", icon=LIVE_ENGINE.icon, query_params=first.query
+        )
+        st.markdown(first.words)
 
 st.header("A way through, by the clock")
 for column, route in zip(st.columns(len(ROUTES)), ROUTES, strict=True):
     with column, st.container(border=True):
-        st.markdown(f"**{route.minutes} minutes**")
+        st.markdown(said("**{route.minutes} minutes**", route=route))
         st.markdown(route.aim)
         for stop in route.stops:
-            st.page_link(stop.page.file, label=f"{stop.minutes} min: {stop.page.title}", icon=stop.page.icon)
+            draw_link(stop.page, "{stop.minutes} min: {title}", {"stop": stop})
 
 st.header("The pages")
 for page in COURSE[1:]:
     link, promise = st.columns([1, 2], vertical_alignment="center")
-    link.page_link(page.file, label=f"**{page.title}**", icon=page.icon)
-    promise.markdown(page.promise)
+    with link:
+        draw_link(page)
+    with promise:
+        st.markdown(page.promise)
 
 draw_banner_of_default_model()

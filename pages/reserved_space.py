@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import streamlit as st
-
 from views import lesson
 from views.course import RESERVED_SPACE
 from views.kept import kept, kept_key
 from views.lessons import reserved_space as this
+from views.worded import st
 
 lesson.begin(
     RESERVED_SPACE,

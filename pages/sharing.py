@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import streamlit as st
-
 from views import lesson
+from views.charts import in_words
 from views.course import SHARING
 from views.fork_points import fork_points_frame
 from views.html_parts import notice
 from views.kept import kept, kept_key
 from views.lessons import sharing as this
+from views.worded import st
 
 
 def draw_shared_beginning() -> None:
@@ -40,7 +40,8 @@ def _draw_forks_of(text: str, other: str, block_size: int) -> None:
     points = this.fork_points(text, other, block_size)
     fork_at = lesson.play(this.FORK, points, name=this.AFTER, default=min(this.DEFAULT_AFTER, points.values[-1]))
     with st.expander("Every fork point in one table"):
-        st.table(fork_points_frame(points.scenes).set_index("Fork after word"))
+        table = in_words(fork_points_frame(points.scenes))
+        st.table(table.set_index(table.columns[0]))
     st.header("The same fork, slowly")
     lesson.beats("One frame for each thing that happens to memory. Use the arrow keys.", facts={})
     slow = this.slow_motion(text, other, block_size, fork_at)

@@ -2,56 +2,87 @@
 
 from __future__ import annotations
 
-import streamlit as st
+from dataclasses import dataclass
 
+from engine.said import said
 from views import course
 from views.course import SUMMARY
 from views.glossary import glossary_list
 from views.lesson import PAPER, PAPER_ADDRESS
 from views.short_version import short_version
+from views.worded import draw_list, st
 
-DETAILS = {
-    "Why room goes unused": """
+
+@dataclass(frozen=True)
+class Detail:
+    title: str
+    words: str
+
+
+DETAILS = (
+    Detail(
+        "Why room goes unused",
+        """
 - The length of a reply is known only when it ends.
 - A reservation is made when it begins. So it is made for the longest reply there may be.
 - What is not written is **internal fragmentation**: held and never used.
 - What will be written later is held as well, and for most of the request's life it is empty.
 - Runs that end leave gaps. When no gap is long enough, free memory is out of reach: **external fragmentation**.
 """,
-    "How blocks are given out": """
+    ),
+    Detail(
+        "How blocks are given out",
+        """
 - The pool is cut into blocks of `block_size` slots, once, at the start.
 - A request takes a block when a token needs a slot and its last block is full.
 - When the request ends, its blocks go back to the queue of free blocks.
 - At most one block of a sequence is partly filled: the last.
 - A token that was just chosen is **known**. Its keys and values are **written** in the next step.
 """,
-    "How attention reads them": """
+    ),
+    Detail(
+        "How attention reads them",
+        """
 - The keys and values of position `p` lie in slot `block_table[p // block_size] * block_size + p % block_size`.
 - The kernel goes along the table, block by block, in the order of the text.
 - It sums up the same products as without pages. The result does not depend on where blocks lie.
 """,
-    "How blocks are shared": """
+    ),
+    Detail(
+        "How blocks are shared",
+        """
 - A block counts the tables that name it: `ref_cnt`. It is free when none does.
 - Reading needs no copy. Who must write into a block that others hold copies it first: **copy-on-write**.
 - The paper shares at a **fork**, half-filled blocks too. vLLM finds full blocks by their **content**, and copies never.
 - A free block keeps its content until it is taken, so an equal prompt may find it again.
 """,
-    "What happens when blocks run out": """
+    ),
+    Detail(
+        "What happens when blocks run out",
+        """
 - A waiting request waits. Nothing is reserved for it.
 - A running request that needs a block may make a later one give up all of its blocks: **preemption**.
 - That one comes back by computing its keys and values again, or by fetching them from CPU memory.
 """,
-    "What paging does not do": """
+    ),
+    Detail(
+        "What paging does not do",
+        """
 - It does not compress keys and values, and it does not leave any out.
 - It does not make attention approximate.
 - It does not make the kernel faster: look-ups cost a little. The gain is room for more requests at once.
 - How much that brings depends on the work, the model and the machine. Measure it on yours.
 """,
-}
+    ),
+)
 
 SOURCES = (
-    f"{PAPER}. [arxiv.org/abs/2309.06180]({PAPER_ADDRESS}). Fig. 2 and section 3.1: where memory goes. Sections 4.1 to "
-    "4.3: blocks, tables, the kernel. Section 4.4: sharing. Section 4.5: preemption. Section 7: what it costs.",
+    said(
+        "{paper}. [arxiv.org/abs/2309.06180]({address}). Fig. 2 and section 3.1: where memory goes. Sections 4.1 to "
+        "4.3: blocks, tables, the kernel. Section 4.4: sharing. Section 4.5: preemption. Section 7: what it costs.",
+        paper=PAPER,
+        address=PAPER_ADDRESS,
+    ),
     "Yu et al. 2022, Orca: A Distributed Serving System for Transformer-Based Generative Models. "
     "[usenix.org](https://www.usenix.org/conference/osdi22/presentation/yu). Scheduling step by step, which "
     "the paper builds on and compares with.",
@@ -67,7 +98,7 @@ SOURCES = (
 def draw_short_version() -> None:
     for number, line in enumerate(short_version(), 1):
         with st.container(border=True, key=f"short_{number}"):
-            st.page_link(line.page.file, label=f"{number}. **{line.page.title}**", icon=line.page.icon)
+            course.draw_link(line.page, "{number}. **{title}**", {"number": number})
             st.text(line.text)
 
 
@@ -76,17 +107,15 @@ st.markdown("Seven lessons in seven boxes. Every number is counted from the less
 draw_short_version()
 
 st.header("Details")
-for title, words in DETAILS.items():
-    with st.expander(title):
-        st.markdown(words)
+for detail in DETAILS:
+    with st.expander(detail.title):
+        st.markdown(detail.words)
 
 st.header("Glossary")
 st.markdown("The names are vLLM's. *Also* gives older names and those of other engines.")
 st.html(glossary_list())
 
 st.header("Sources")
-st.markdown("\n".join(f"- {source}" for source in SOURCES))
-before, after = course.neighbours(SUMMARY)
-for page, word in ((before, "Previous"), (after, "Next")):
-    if page is not None:
-        st.page_link(page.file, label=f"{word}: **{page.title}**", icon=page.icon)
+draw_list(SOURCES)
+course.draw_previous(SUMMARY)
+course.draw_next(SUMMARY)

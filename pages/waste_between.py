@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import streamlit as st
-
+from engine.said import said
 from engine.scenes.actions import Finish, format_actions
 from views import lesson
 from views.charts import draw_chart, line_chart
@@ -11,6 +10,7 @@ from views.course import WASTE_BETWEEN
 from views.html_parts import notice
 from views.kept import kept, kept_key, set_kept
 from views.lessons import waste_between as this
+from views.worded import st
 
 
 def add() -> None:
@@ -30,6 +30,8 @@ def undo() -> None:
 def replay(text: str, value: int) -> None:
     set_kept(this.KEY, do=text, done=value)
 
+
+TOO_MANY = said("At most {most} actions are replayed. Undo one, or start with empty memory.", most=this.MAX_ACTIONS)
 
 lesson.begin(
     WASTE_BETWEEN,
@@ -62,7 +64,7 @@ holders = this.residents(both)
 if holders and not is_full:
     st.pills("Finish a request", holders, key=kept_key(this.KEY, "finish"), on_change=finish)
 if is_full:
-    st.html(notice(f"At most {this.MAX_ACTIONS} actions are replayed. Undo one, or start with empty memory."))
+    st.html(notice(TOO_MANY))
 
 value = lesson.play(this.KEY, both.in_runs, name=this.DONE, default=len(both.actions), height=240)
 st.header("The same arrivals on pages")

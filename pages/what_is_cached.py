@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import streamlit as st
-
 from engine.model_facts import ModelFacts
 from views import lesson
 from views.charts import frame_table
@@ -12,7 +10,8 @@ from views.html_parts import figures, notice
 from views.kept import kept, kept_key
 from views.lessons import what_is_cached as this
 from views.server import default_model, model_shelf
-from views.told import told_figures
+from views.told import tell, told_figures
+from views.worded import st
 
 lesson.begin(
     WHAT_IS_CACHED,
@@ -50,7 +49,8 @@ rows = [(known, this.PRECISIONS[precision]) for known in this.MODELS.values()]
 running = model_shelf().ask(default_model()).model
 if running is not None:
     weights = running.weights
-    rows.insert(0, (ModelFacts.of(f"{weights.name} (running here)", weights.config), weights.model.dtype.itemsize))
+    name = tell("{w.name} (running here)", {"w": weights})
+    rows.insert(0, (ModelFacts.of(name, weights.config), weights.model.dtype.itemsize))
 else:
     st.html(notice("The model of this server is still loading; it joins the table when it is there."))
 st.html(frame_table(this.models_frame(rows, card), "From each model's own configuration"))

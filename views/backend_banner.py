@@ -7,27 +7,31 @@ from typing import Any
 
 import streamlit as st
 
+from engine.said import said
 from views.html_parts import escaped
 from views.model_loading import draw_loading
 from views.server import default_model, model_shelf
+from views.words import translated
 
-NOISE = " This model has random weights, so its words are noise; its memory behaves like any other's."
+NOISE = said(" This model has random weights, so its words are noise; its memory behaves like any other's.")
 
 
 def banner_sentence(info: Mapping[str, Any]) -> str:
     """From a trace's `info`. A source that does not know something leaves it out."""
     if "backend" not in info:
-        return f"Source: {info.get('source', 'unknown')}."
-    return (
-        f"{info['model']} in {info['dtype']} on {info['device']}. Attention backend: {info['backend']} "
-        f"({info['backend_reason']}).{NOISE if info['model'] == 'tiny-random' else ''}"
+        return said("Source: {source}.", source=info.get("source", "unknown"))
+    return said(
+        "{info[model]} in {info[dtype]} on {info[device]}. Attention backend: {info[backend]} "
+        "({info[backend_reason]}).{noise}",
+        info=info,
+        noise=NOISE if info["model"] == "tiny-random" else "",
     )
 
 
 def backend_banner(info: Mapping[str, Any]) -> str:
     """The line as HTML."""
-    sentence = escaped(banner_sentence(info))
-    return f'<div class="pv-banner" data-banner role="note" aria-label="What runs here">{sentence}</div>'
+    sentence, name = escaped(translated(banner_sentence(info))), escaped(translated("What runs here"))
+    return f'<div class="pv-banner" data-banner role="note" aria-label="{name}">{sentence}</div>'
 
 
 def draw_banner_of_default_model() -> None:

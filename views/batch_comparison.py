@@ -18,19 +18,18 @@ BLOCKS_USED, SLOTS_IN_USE = "Blocks used, %", "Slots in use, %"
 
 def comparison_frame(both: Batch) -> pd.DataFrame:
     """One row a number of requests, from 1."""
-    rows = []
-    for number in both.paged.values[1:]:
-        contiguous, paged = both.contiguous.at(number), both.paged.at(number)
-        rows.append(
-            {
-                REQUESTS: number,
-                RESERVED: waste(contiguous).num_held,
-                IN_BLOCKS: waste(paged).num_held,
-                STORED: waste(paged).token_states,
-                FEWER: round(percent_fewer_held(paged, contiguous), 1),
-            }
-        )
-    return pd.DataFrame(rows)
+    return pd.DataFrame([_compared(both, number) for number in both.paged.values[1:]])
+
+
+def _compared(both: Batch, number: int) -> dict[str, float]:
+    contiguous, paged = both.contiguous.at(number), both.paged.at(number)
+    return {
+        REQUESTS: number,
+        RESERVED: waste(contiguous).num_held,
+        IN_BLOCKS: waste(paged).num_held,
+        STORED: waste(paged).token_states,
+        FEWER: round(percent_fewer_held(paged, contiguous), 1),
+    }
 
 
 def usage_frame(scene: Scene) -> pd.DataFrame:

@@ -7,6 +7,7 @@ from engine.usage import TableEntry, block_table_of
 from views.html_parts import escaped, owner_badge, owner_style
 from views.labels import OwnerLabel, labels_of
 from views.text_safe import visible_piece
+from views.words import filled, translated
 
 HEADINGS = ("Logical block", "Physical block", "Slots", "Filled", "Held by", "Tokens")
 
@@ -21,10 +22,11 @@ def request_tables(state: CacheState, request_id: str) -> str:
 def _table(state: CacheState, sequence: SequenceState, label: OwnerLabel) -> str:
     caption = f"<caption>{owner_badge(label)} {escaped(_caption(sequence))}</caption>"
     rows = "".join(_row(entry, label) for entry in block_table_of(state, sequence.seq_id))
-    head = "".join(f'<th scope="col">{heading}</th>' for heading in HEADINGS)
+    head = "".join(f'<th scope="col">{escaped(translated(heading))}</th>' for heading in HEADINGS)
     body = f"<thead><tr>{head}</tr></thead><tbody>{rows}</tbody>" if rows else ""
+    name = escaped(filled("Block table of {s.seq_id}", {"s": sequence}))
     return (
-        f'<div class="pv-table" role="region" tabindex="0" aria-label="Block table of {escaped(sequence.seq_id)}">'
+        f'<div class="pv-table" role="region" tabindex="0" aria-label="{name}">'
         f'<table data-block-table="{escaped(sequence.seq_id)}">{caption}{body}</table></div>'
     )
 
@@ -32,21 +34,22 @@ def _table(state: CacheState, sequence: SequenceState, label: OwnerLabel) -> str
 def _caption(sequence: SequenceState) -> str:
     """The two cursors, or why there is no table."""
     if sequence.finish_reason is not None:
-        reason = sequence.finish_reason.replace("_", " ")
-        return f"{sequence.seq_id} has ended ({reason}) and gave its blocks back."
+        facts = {"s": sequence, "reason": sequence.finish_reason.replace("_", " ")}
+        return filled("{s.seq_id} has ended ({reason}) and gave its blocks back.", facts)
     if not sequence.block_table:
-        return f"{sequence.seq_id} holds no block now; {sequence.num_tokens} tokens known."
-    return f"{sequence.seq_id}: {sequence.num_tokens} tokens known, {sequence.num_computed_tokens} written."
+        return filled("{s.seq_id} holds no block now; {s.num_tokens} tokens known.", {"s": sequence})
+    return filled("{s.seq_id}: {s.num_tokens} tokens known, {s.num_computed_tokens} written.", {"s": sequence})
 
 
 def _row(entry: TableEntry, label: OwnerLabel) -> str:
-    slots = f"{entry.first_slot} to {entry.last_slot}" if entry.last_slot > entry.first_slot else str(entry.first_slot)
-    filled = f"{entry.num_written} of {entry.num_written + entry.num_empty}"
+    several = entry.last_slot > entry.first_slot
+    slots = filled("{e.first_slot} to {e.last_slot}", {"e": entry}) if several else str(entry.first_slot)
+    written = filled("{e.num_written} of {size}", {"e": entry, "size": entry.num_written + entry.num_empty})
     pieces = "".join(f'<span class="pv-piece">{escaped(visible_piece(piece))}</span>' for piece in entry.pieces)
     empty = '<span class="pv-piece empty" aria-hidden="true">&nbsp;</span>' * entry.num_empty
-    cells = (str(entry.block_id), slots, filled, str(entry.ref_cnt))
+    cells = (str(entry.block_id), slots, written, str(entry.ref_cnt))
     return (
         f'<tr><th scope="row">{entry.logical_index}</th>'
-        + "".join(f"<td>{cell}</td>" for cell in cells)
+        + "".join(f"<td>{escaped(cell)}</td>" for cell in cells)
         + f'<td style="{owner_style(label)}">{pieces}{empty}</td></tr>'
     )

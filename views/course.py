@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from types import MappingProxyType
 
-import streamlit as st
 from streamlit.navigation.page import StreamlitPage
+
+from views.told import Facts, tell
+from views.worded import st
+from views.words import translated
 
 
 @dataclass(frozen=True)
@@ -166,9 +170,31 @@ def neighbours(page: CoursePage) -> tuple[CoursePage | None, CoursePage | None]:
     return before, after
 
 
+def draw_previous(page: CoursePage) -> None:
+    """A link to the page before, when there is one."""
+    before, _after = neighbours(page)
+    if before is not None:
+        draw_link(before, "Previous: **{title}**")
+
+
+def draw_next(page: CoursePage) -> None:
+    """A link to the page after, when there is one."""
+    _before, after = neighbours(page)
+    if after is not None:
+        draw_link(after, "Next: **{title}**")
+
+
+def draw_link(page: CoursePage, label: str = "**{title}**", facts: Facts = MappingProxyType({})) -> None:
+    """A link to the page; `label` may name its `{title}` and what `facts` holds."""
+    st.page_link(page.file, label=tell(label, {**facts, "title": translated(page.title)}), icon=page.icon)
+
+
 def navigation_pages() -> list[StreamlitPage]:
     """For `st.navigation`: a flat list, because its sections are not valid lists for a screen reader."""
     return [
-        st.Page(page.file, title=page.title, icon=page.icon, url_path=page.url_path, default=page.url_path is None)
+        st.Page(
+            page.file, title=translated(page.title), icon=page.icon, url_path=page.url_path,
+            default=page.url_path is None,
+        )
         for page in COURSE
     ]

@@ -8,6 +8,7 @@ import pandas as pd
 
 from engine.events import BlockCopied
 from engine.scenes.scene import Scene
+from views.words import translated
 
 FORK_AFTER, COPIED_BLOCKS, COPIED_SLOTS, WHERE = "Fork after word", "Blocks copied", "Slots copied", "Where it falls"
 INSIDE, AT_EDGE = "inside a block", "at an edge"
@@ -23,7 +24,7 @@ def fork_points_frame(scenes: Mapping[int, Scene]) -> pd.DataFrame:
     return pd.DataFrame(
         {
             FORK_AFTER: fork_at,
-            WHERE: INSIDE if copies_of(scene) else AT_EDGE,
+            WHERE: translated(INSIDE if copies_of(scene) else AT_EDGE),
             COPIED_BLOCKS: len(copies_of(scene)),
             COPIED_SLOTS: sum(event.num_slots for event in copies_of(scene)),
         }

@@ -24,6 +24,7 @@ from views.frame_encoder import Frame, FrameEncoder
 from views.labels import PALETTE
 from views.narration import sentences
 from views.touched import touched_by
+from views.words import filled, translated
 
 PAYLOAD_SCHEMA = 1
 Payload = dict[str, Any]
@@ -173,7 +174,7 @@ def _payload(frames: list[Frame], title: str, trace_id: str | None) -> Payload:
 
 
 def _step_label(step: int) -> str:
-    return f"Step {step}" if step else "Start"
+    return filled("Step {step}", {"step": step}) if step else translated("Start")
 
 
 def _whole_step(events: Sequence[ev.Event]) -> Iterator[Sequence[ev.Event]]:

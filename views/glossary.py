@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from views.html_parts import escaped
+from views.words import filled, translated
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,5 +68,6 @@ def glossary_list() -> str:
 
 
 def _entry(term: Term) -> str:
-    also = f"<dd><small>Also: {escaped(term.also)}</small></dd>" if term.also else ""
-    return f"<div><dt>{escaped(term.name)}</dt><dd>{escaped(term.meaning)}</dd>{also}</div>"
+    also = filled("Also: {names}", {"names": translated(term.also)}) if term.also else ""
+    small = f"<dd><small>{escaped(also)}</small></dd>" if also else ""
+    return f"<div><dt>{escaped(translated(term.name))}</dt><dd>{escaped(translated(term.meaning))}</dd>{small}</div>"

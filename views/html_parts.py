@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Literal
 
 from views.labels import OwnerLabel
+from views.words import translated
 
 STYLE_SHEET = Path(__file__).resolve().parent.parent / "assets" / "page" / "style.css"
 
@@ -20,7 +21,7 @@ def escaped(text: str) -> str:
 def notice(sentence: str, kind: Literal["note", "problem"] = "note") -> str:
     """One sentence in a box, read out at once when it is a problem."""
     role = "alert" if kind == "problem" else "status"
-    return f'<div class="pv-notice {kind}" role="{role}"><p>{escaped(sentence)}</p></div>'
+    return f'<div class="pv-notice {kind}" role="{role}"><p>{escaped(translated(sentence))}</p></div>'
 
 
 def figures(rows: Iterable[tuple[str, str, str]]) -> str:

@@ -12,8 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
-import streamlit as st
-
+from engine.said import said
 from views import course
 from views.course import CoursePage
 from views.html_parts import escaped
@@ -23,10 +22,17 @@ from views.memory_map import Follows, memory_map
 from views.predict import draw_question
 from views.told import Facts, tell
 from views.url_values import NumberRule
+from views.worded import draw_list, st
+from views.words import translated
 
 PAPER = "Kwon et al. 2023, Efficient Memory Management for Large Language Model Serving with PagedAttention"
 PAPER_ADDRESS = "https://arxiv.org/abs/2309.06180"
 SCRIPTED = "The words of this scene are scripted. The memory is real: the engine's own allocator made every frame."
+SLIDERS = {
+    "after": said("After"), "done": said("Done"), "frame": said("Frame"), "moment": said("Moment"),
+    "requests": said("Requests"), "running": said("Running"), "step": said("Step"), "tokens": said("Tokens"),
+}  # fmt: skip
+"""What sentences call a lesson's slider, by its name in the address."""
 
 
 def begin(page: CoursePage, lesson: str, idea: str) -> None:
@@ -57,7 +63,7 @@ def play(
     value = scrub(
         lesson, picture, name=name, default=default, height=height, selected_seq=selected_seq, on_select=on_select
     )
-    st.html(f'<p class="pv-scripted">{escaped(SCRIPTED)}</p>')
+    st.html(f'<p class="pv-scripted">{escaped(translated(SCRIPTED))}</p>')
     return value
 
 
@@ -75,7 +81,7 @@ def scrub(
 
     selected_seq: the sequence whose words it shows. on_select: a callback for what is clicked.
     """
-    rule = NumberRule(name, name.capitalize(), picture.values[0], picture.values[-1], default)
+    rule = NumberRule(name, SLIDERS.get(name, name.capitalize()), picture.values[0], picture.values[-1], default)
     position = position_of(picture, kept(lesson, rule, default))
     draw_corrections(lesson)
     memory_map(
@@ -115,14 +121,14 @@ def beats(*templates: str, facts: Facts) -> None:
 def end(page: CoursePage, *, notice: Sequence[str], paper: str) -> None:
     """What to notice, the section of the paper, and the pages before and after."""
     st.header("What to notice")
-    st.markdown("\n".join(f"- {sentence}" for sentence in notice))
-    st.markdown(f"**In the paper:** {paper}. [{PAPER}]({PAPER_ADDRESS})")
-    before, after = course.neighbours(page)
+    draw_list(notice)
+    source = {"section": translated(paper), "paper": PAPER, "address": PAPER_ADDRESS}
+    st.markdown(tell("**In the paper:** {section}. [{paper}]({address})", source))
     left, right = st.columns(2)
     with left:
-        _link(before, "Previous")
+        course.draw_previous(page)
     with right:
-        _link(after, "Next")
+        course.draw_next(page)
     settle_address()
 
 
@@ -140,8 +146,3 @@ def _told(template: str, facts: Facts) -> str:
     """Words in **stars** are strong."""
     parts = escaped(tell(template, facts)).split("**")
     return "".join(f"<strong>{part}</strong>" if number % 2 else part for number, part in enumerate(parts))
-
-
-def _link(page: CoursePage | None, word: str) -> None:
-    if page is not None:
-        st.page_link(page.file, label=f"{word}: **{page.title}**", icon=page.icon)

@@ -15,6 +15,7 @@ from views import frames
 from views.frames import Payload, frames_payload, scenes_payload
 from views.narration import sentences
 from views.told import Facts, Figure, tell
+from views.words import translated
 
 CountMore = Callable[[CacheState], Mapping[str, Any]]
 
@@ -83,7 +84,7 @@ def picture(scene: Scene, telling: Telling, title: str) -> Picture:
     """Fold the scene's trace and word every frame."""
     told = [facts_of(scene.at(value), value, telling.more) for value in scene.values]
     labels = [tell(telling.label, facts) for facts in told]
-    payload = _payload(scene, labels, title)
+    payload = _payload(scene, labels, translated(title))
     for frame, facts, value in zip(payload["frames"], told, scene.values, strict=True):
         frame |= words_of_frame(telling.figures, telling.beats, facts)
         if telling.say:

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
+
+from views.words import translated
+from views.words.script import words_of_script
 
 ASSETS = Path(__file__).resolve().parent.parent / "assets" / "memory_map"
 
@@ -16,8 +20,18 @@ def map_css() -> str:
 
 
 def map_js() -> str:
-    """One JavaScript module, joined from one file a concern in name order. Its default export draws the map."""
-    return _read("js/*.js")
+    """One JavaScript module, joined from one file a concern in name order. Its default export draws the map.
+
+    Above it stand its words in the server's language, none for English.
+    """
+    script = _read("js/*.js")
+    words = {text: other for text in words_of_script(script) if (other := translated(text)) != text}
+    return f"const WORDS = {_for_script(words)};\n{script}"
+
+
+def _for_script(words: dict[str, str]) -> str:
+    """As JavaScript that may also stand within a page: nothing in it closes a script."""
+    return json.dumps(words).replace("<", "\\u003c")
 
 
 def _read(pattern: str) -> str:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import streamlit as st
-
 from engine.questions import Choice, Question, question
 from views.html_parts import escaped
 from views.kept import kept, kept_key, set_kept
 from views.room.predictions import share_prediction
 from views.url_values import NumberRule
+from views.worded import st
+from views.words import translated
 
 LARGEST_SEED = 999_999
 SEED = NumberRule("seed", "Seed of the question", 0, LARGEST_SEED, 0)
@@ -54,7 +54,7 @@ def _ask_another(lesson: str, seed: int) -> None:
 
 def _prompt(asked: Question) -> str:
     """One idea a line, the question itself last."""
-    *given, ask = asked.prompt.splitlines()
+    *given, ask = translated(asked.prompt).splitlines()
     lines = "".join(f"<span>{escaped(line)}</span> " for line in given)
     return f'<p class="pv-ask" data-seed="{asked.seed}">{lines}<strong>{escaped(ask)}</strong></p>'
 
@@ -63,8 +63,8 @@ def _verdict(choice: Choice | None) -> str:
     """An empty line until a choice is made: it is a live region, so that the verdict is read out."""
     words = ""
     if choice is not None:
-        mark = "Right." if choice.is_right else "Not so."
-        words = f"<strong>{mark}</strong> {escaped(choice.why)}"
+        mark = translated("Right." if choice.is_right else "Not so.")
+        words = f"<strong>{escaped(mark)}</strong> {escaped(translated(choice.why))}"
     return f'<p class="pv-verdict" role="status" data-verdict="{_kind(choice)}">{words}</p>'
 
 

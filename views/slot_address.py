@@ -5,18 +5,28 @@ from __future__ import annotations
 from engine.usage import SlotAddress
 from views.html_parts import escaped
 from views.text_safe import visible_piece
+from views.words import filled
+
+_MARK = "\0"
+"""Where the token goes, which is HTML of its own, in a sentence that is not."""
+STEPS = {
+    "Row: {at.position} // {at.block_size} =": "logical_index",
+    "Place in the block: {at.position} % {at.block_size} =": "offset",
+    "The table says: block_table[{at.logical_index}] =": "block_id",
+    "Slot: {at.block_id} × {at.block_size} + {at.offset} =": "slot",
+}
 
 
 def slot_address_lines(address: SlotAddress) -> str:
     """Which row, which place in the block, which block, which slot: an HTML list, one step a line."""
-    a = address
-    token = f'Token {a.position} of {a.seq_id} is <span class="pv-piece">{escaped(visible_piece(a.piece))}</span>'
-    return (
-        '<ol class="pv-lookup">'
-        f"<li>{token}. Blocks have {a.block_size} slots.</li>"
-        f'<li>Row: {a.position} // {a.block_size} = <b data-figure="logical_index">{a.logical_index}</b></li>'
-        f'<li>Place in the block: {a.position} % {a.block_size} = <b data-figure="offset">{a.offset}</b></li>'
-        f'<li>The table says: block_table[{a.logical_index}] = <b data-figure="block_id">{a.block_id}</b></li>'
-        f'<li>Slot: {a.block_id} × {a.block_size} + {a.offset} = <b data-figure="slot">{a.slot}</b></li>'
-        "</ol>"
+    facts = {"at": address, "piece": _MARK}
+    before, after = escaped(
+        filled("Token {at.position} of {at.seq_id} is {piece}. Blocks have {at.block_size} slots.", facts)
+    ).split(_MARK)
+    piece = f'<span class="pv-piece">{escaped(visible_piece(address.piece))}</span>'
+    steps = (
+        f'{escaped(filled(words, facts))} <b data-figure="{STEPS[words]}">{getattr(address, STEPS[words])}</b>'
+        for words in STEPS
     )
+    lines = "".join(f"<li>{line}</li>" for line in (f"{before}{piece}{after}", *steps))
+    return f'<ol class="pv-lookup">{lines}</ol>'

@@ -13,6 +13,7 @@ from typing import Protocol
 
 import streamlit as st
 
+from engine.said import said
 from views.html_parts import notice
 
 Value = int | float | str
@@ -45,14 +46,22 @@ class NumberRule:
     def correct(self, raw: str) -> tuple[Value, str] | None:
         value = _finite(raw)
         if value is None:
-            return self.default, f"{self.name}: {_quoted(raw)} in the address is not a number, so it is {self.default}."
+            return self.default, said(
+                "{name}: {raw} in the address is not a number, so it is {default}.",
+                name=said(self.name), raw=_quoted(raw), default=self.default,
+            )  # fmt: skip
         near = min(max(value, self.low), self.high)
         if isinstance(self.low, int):
             near = round(near)
         if near == value:
             return None
-        kind = "is a whole number" if isinstance(self.low, int) else "goes"
-        return near, f"{self.name} {kind} from {self.low} to {self.high}: {_quoted(raw)} became {near}."
+        sentence = said(
+            "{name} is a whole number from {low} to {high}: {raw} became {near}."
+            if isinstance(self.low, int)
+            else "{name} goes from {low} to {high}: {raw} became {near}.",
+            name=said(self.name), low=self.low, high=self.high, raw=_quoted(raw), near=near,
+        )  # fmt: skip
+        return near, sentence
 
 
 @dataclass(frozen=True)
@@ -67,7 +76,10 @@ class ChoiceRule:
         if raw in self.options:
             return None
         default = self.options[0]
-        return default, f"{self.name}: {_quoted(raw)} in the address is not known here, so it is {default}."
+        return default, said(
+            "{name}: {raw} in the address is not known here, so it is {default}.",
+            name=said(self.name), raw=_quoted(raw), default=said(default),
+        )  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -81,7 +93,10 @@ class TextRule:
     def correct(self, raw: str) -> tuple[Value, str] | None:
         if len(raw) <= self.longest:
             return None
-        return raw[: self.longest], f"{self.name}: the address held {len(raw)} characters; {self.longest} are kept."
+        return raw[: self.longest], said(
+            "{name}: the address held {count} characters; {longest} are kept.",
+            name=said(self.name), count=len(raw), longest=self.longest,
+        )  # fmt: skip
 
 
 def correct_address(rules: Iterable[Rule]) -> None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from random import Random
 
-from engine.events import plural
 from engine.questions.question import Draft, Misconception, Wrong
-from engine.questions.wording import listed
+from engine.questions.wording import how_many, listed
+from engine.said import said
 from engine.scenes.batch import NUM_RESERVED, Batch, batch, blocks_side_by_side
 from engine.scenes.scripted_run import blocks_for
 from engine.usage import usage_of
@@ -19,27 +19,32 @@ def slots_held(random: Random) -> Draft:
     contiguous, paged = waste(both.contiguous.at(number)), waste(both.paged.at(number))
     return Draft(
         kind="slots held",
-        prompt=(
-            f"Requests of {listed(lengths)} tokens run together.\n"
-            f"Blocks have {block_size} slots.\n"
-            "How many slots do their blocks have in all?"
+        prompt=said(
+            "Requests of {lengths} tokens run together.\n"
+            "Blocks have {block_size} slots.\n"
+            "How many slots do their blocks have in all?",
+            lengths=listed(lengths),
+            block_size=block_size,
         ),
-        right=plural(paged.num_held, "slot"),
+        right=how_many(paged.num_held, "slot"),
         because="Each request rounds up to whole blocks of its own.",
         wrong=(
             Wrong(
-                plural(paged.token_states, "slot"),
+                how_many(paged.token_states, "slot"),
                 "The last block of a request is seldom full.",
                 Misconception.WASTES_NOTHING,
             ),
             Wrong(
-                plural(blocks_for(paged.token_states, block_size) * block_size, "slot"),
+                how_many(blocks_for(paged.token_states, block_size) * block_size, "slot"),
                 "Different texts never share a block: each request has a last block of its own.",
                 Misconception.BLOCKS_ARE_MIXED,
             ),
             Wrong(
-                plural(contiguous.num_held, "slot"),
-                f"This is {NUM_RESERVED} slots for each request, as reservations would hold.",
+                how_many(contiguous.num_held, "slot"),
+                said(
+                    "This is {num_reserved} slots for each request, as reservations would hold.",
+                    num_reserved=NUM_RESERVED,
+                ),
                 Misconception.AS_RESERVED,
             ),
         ),
@@ -57,27 +62,34 @@ def percent_saved(random: Random) -> Draft:
     counted = waste(paged)
     return Draft(
         kind="percent saved",
-        prompt=(
-            f"Requests of {listed(lengths)} tokens run together.\n"
-            f"Reservations of {NUM_RESERVED} slots each would hold {waste(contiguous).num_held} slots.\n"
-            f"Blocks of {block_size} hold {counted.num_held} slots.\n"
-            "What does paging do to the keys and values?"
+        prompt=said(
+            "Requests of {lengths} tokens run together.\n"
+            "Reservations of {num_reserved} slots each would hold {reserved} slots.\n"
+            "Blocks of {block_size} hold {held} slots.\n"
+            "What does paging do to the keys and values?",
+            lengths=listed(lengths),
+            num_reserved=NUM_RESERVED,
+            reserved=waste(contiguous).num_held,
+            block_size=block_size,
+            held=counted.num_held,
         ),
-        right=f"Nothing: the same {counted.token_states} tokens, {saved:.0f} % fewer slots held",
+        right=said(
+            "Nothing: the same {paged.token_states} tokens, {saved:.0f} % fewer slots held", paged=counted, saved=saved
+        ),
         because="Fewer slots stand empty; what is stored stays the same.",
         wrong=(
             Wrong(
-                f"It compresses them by {saved:.0f} %",
+                said("It compresses them by {saved:.0f} %", saved=saved),
                 "Each token takes one slot in both layouts: only empty slots become fewer.",
                 Misconception.COMPRESSES,
             ),
             Wrong(
-                f"It approximates them with {saved:.0f} % less memory",
+                said("It approximates them with {saved:.0f} % less memory", saved=saved),
                 "Attention reads the same keys and values and gives the same result.",
                 Misconception.APPROXIMATES,
             ),
             Wrong(
-                f"It drops the oldest {saved:.0f} %",
+                said("It drops the oldest {saved:.0f} %", saved=saved),
                 "Every token of every request is still stored.",
                 Misconception.ONLY_NEWEST,
             ),
@@ -95,27 +107,30 @@ def gauge_at_100_percent(random: Random) -> Draft:
     usage = usage_of(scene.at(len(lengths)))
     return Draft(
         kind="gauge at 100 percent",
-        prompt=(
-            f"A pool has {usage.num_blocks} blocks of {block_size} slots.\n"
-            f"Requests of {listed(lengths)} tokens run, and the gauge of used blocks shows "
-            f"{100 * usage.block_fraction:.0f} %.\n"
-            "How many slots hold keys and values?"
+        prompt=said(
+            "A pool has {usage.num_blocks} blocks of {block_size} slots.\n"
+            "Requests of {lengths} tokens run, and the gauge of used blocks shows {percent:.0f} %.\n"
+            "How many slots hold keys and values?",
+            usage=usage,
+            block_size=block_size,
+            lengths=listed(lengths),
+            percent=100 * usage.block_fraction,
         ),
-        right=f"{usage.num_written_slots} of {usage.num_slots}",
+        right=said("{usage.num_written_slots} of {usage.num_slots}", usage=usage),
         because="The gauge counts blocks: a block with one token in it counts as used.",
         wrong=(
             Wrong(
-                f"{usage.num_slots} of {usage.num_slots}",
+                said("{usage.num_slots} of {usage.num_slots}", usage=usage),
                 "The gauge counts blocks, and the last block of each request has empty slots.",
                 Misconception.FULL_GAUGE,
             ),
             Wrong(
-                f"{usage.num_empty_slots} of {usage.num_slots}",
+                said("{usage.num_empty_slots} of {usage.num_slots}", usage=usage),
                 "These are the empty slots.",
                 Misconception.MIXED_UP,
             ),
             Wrong(
-                f"{usage.num_used_blocks} of {usage.num_slots}",
+                said("{usage.num_used_blocks} of {usage.num_slots}", usage=usage),
                 "This counts blocks.",
                 Misconception.BLOCKS_ARE_SLOTS,
             ),

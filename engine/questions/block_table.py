@@ -5,6 +5,7 @@ from __future__ import annotations
 from random import Random
 
 from engine.questions.question import Draft, Misconception, Wrong
+from engine.said import said
 from engine.scenes.block_table import Story, block_table
 from engine.scenes.scene import Scene
 from engine.scenes.words import passage
@@ -21,15 +22,19 @@ def slot_of_a_token(random: Random) -> Draft:
     address = address_of(frame, "A", position)
     return Draft(
         kind="slot of a token",
-        prompt=(
-            f"Blocks have {block_size} slots.\n"
-            f"The block table of a request is {_numbers(block_table_of(frame, 'A'))}.\n"
-            f"In which slot of memory are the keys and values of token {position}? (Count from 0.)"
+        prompt=said(
+            "Blocks have {block_size} slots.\n"
+            "The block table of a request is {table}.\n"
+            "In which slot of memory are the keys and values of token {position}? (Count from 0.)",
+            block_size=block_size,
+            table=_numbers(block_table_of(frame, "A")),
+            position=position,
         ),
-        right=f"slot {address.slot}",
-        because=(
-            f"Token {position} is in row {address.logical_index}, place {address.offset}; "
-            f"{address.block_id} times {block_size} plus {address.offset}."
+        right=said("slot {slot}", slot=address.slot),
+        because=said(
+            "Token {at.position} is in row {at.logical_index}, place {at.offset}; "
+            "{at.block_id} times {at.block_size} plus {at.offset}.",
+            at=address,
         ),
         wrong=_wrong_slots(address),
         controls={"block_size": block_size, "position": position},
@@ -42,13 +47,22 @@ def order_of_reading(random: Random) -> Draft:
     _block_size, scene = _draw(random)
     value = scene.values[-1]
     entries = block_table_of(scene.at(value), "A")
-    by_number = sorted(entries, key=lambda entry: entry.block_id)
+    by_number = a, b, c = sorted(entries, key=lambda entry: entry.block_id)
     return Draft(
         kind="order of reading",
-        prompt=(
-            f"The block table of a request is {_numbers(entries)}.\n"
-            + "".join(f"Block {entry.block_id} holds: {_text([entry])}.\n" for entry in by_number)
-            + "In which order does attention see the words?"
+        prompt=said(
+            "The block table of a request is {table}.\n"
+            "Block {a.block_id} holds: {words_of_a}.\n"
+            "Block {b.block_id} holds: {words_of_b}.\n"
+            "Block {c.block_id} holds: {words_of_c}.\n"
+            "In which order does attention see the words?",
+            table=_numbers(entries),
+            a=a,
+            words_of_a=_text([a]),
+            b=b,
+            words_of_b=_text([b]),
+            c=c,
+            words_of_c=_text([c]),
         ),
         right=_text(entries),
         because="The table lists the blocks in the order of the text; where they lie does not matter.",
@@ -88,22 +102,22 @@ def _draw(random: Random) -> tuple[int, Scene]:
 def _wrong_slots(address: SlotAddress) -> tuple[Wrong, ...]:
     return (
         Wrong(
-            f"slot {address.position}",
+            said("slot {position}", position=address.position),
             "That would be right if the blocks lay in order from 0; the table says where they are.",
             Misconception.POSITION_IS_PLACE,
         ),
         Wrong(
-            f"slot {address.block_id * address.block_size + address.position}",
+            said("slot {slot}", slot=address.block_id * address.block_size + address.position),
             "Inside its block only the remainder of the position counts.",
             Misconception.POSITION_IS_PLACE,
         ),
         Wrong(
-            f"slot {address.block_id + address.offset}",
-            f"A block number counts blocks; each is {address.block_size} slots long.",
+            said("slot {slot}", slot=address.block_id + address.offset),
+            said("A block number counts blocks; each is {block_size} slots long.", block_size=address.block_size),
             Misconception.BLOCKS_ARE_SLOTS,
         ),
         Wrong(
-            f"slot {address.block_id * address.block_size}",
+            said("slot {slot}", slot=address.block_id * address.block_size),
             "This is where the block begins; the token may stand further in.",
             Misconception.BLOCKS_ARE_SLOTS,
         ),

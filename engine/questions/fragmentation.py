@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from random import Random
 
-from engine.events import RequestRefused, plural
+from engine.events import RequestRefused
 from engine.questions.question import Draft, Misconception, Wrong
-from engine.questions.wording import listed
+from engine.questions.wording import how_many, listed
+from engine.said import said
 from engine.scenes.actions import Action, Add, Finish, format_actions
 from engine.scenes.fragmentation import BLOCK_SIZE, in_runs, on_pages
 from engine.scenes.scene import Scene
@@ -14,6 +15,7 @@ from engine.waste import longest_free_run, waste
 
 BETWEEN = 4
 """Slots of each request that stays between two gaps."""
+SHORT_NAMES = {"first_fit": said("first fit"), "best_fit": said("best fit")}
 
 
 def can_it_start(random: Random) -> Draft:
@@ -27,16 +29,22 @@ def can_it_start(random: Random) -> Draft:
     refused = _is_refused(scene, len(actions))
     return Draft(
         kind="can it start",
-        prompt=(
-            f"Between running requests there are free gaps of {listed(gaps)} slots.\n"
-            f"A new request needs {num_needed} slots in a row.\n"
-            "Can it start now?"
+        prompt=said(
+            "Between running requests there are free gaps of {gaps} slots.\n"
+            "A new request needs {num_needed} slots in a row.\n"
+            "Can it start now?",
+            gaps=listed(gaps),
+            num_needed=num_needed,
         ),
-        right=f"No: the longest gap has {longest} slots" if refused else f"Yes: a gap of {longest} slots is enough",
-        because=f"{plural(free, 'slot')} are free, and no {num_needed} of them are neighbours.",
+        right=said("No: the longest gap has {longest} slots", longest=longest)
+        if refused
+        else said("Yes: a gap of {longest} slots is enough", longest=longest),
+        because=said(
+            "{free:slot} are free, and no {num_needed} of them are neighbours.", free=free, num_needed=num_needed
+        ),
         wrong=(
             Wrong(
-                f"Yes: {free} slots are free",
+                said("Yes: {free} slots are free", free=free),
                 "They are free, and in three pieces; the request needs one piece.",
                 Misconception.FREE_IS_FREE,
             ),
@@ -47,8 +55,10 @@ def can_it_start(random: Random) -> Draft:
                 Misconception.COMPACTION,
             ),
             Wrong(
-                f"No: only {free - longest} slots are free",
-                f"{free} slots are free; what is missing is a run of {num_needed}.",
+                said("No: only {fewer} slots are free", fewer=free - longest),
+                said(
+                    "{free} slots are free; what is missing is a run of {num_needed}.", free=free, num_needed=num_needed
+                ),
                 Misconception.MIXED_UP,
             ),
         ),
@@ -68,17 +78,21 @@ def can_it_start_on_pages(random: Random) -> Draft:
     started = not _is_refused(scene, len(actions))
     return Draft(
         kind="can it start on pages",
-        prompt=(
-            f"Memory is cut into blocks of {BLOCK_SIZE} slots.\n"
-            f"{free} blocks are free, in gaps of {listed([gap // BLOCK_SIZE for gap in gaps])}.\n"
-            f"A new request has {num_needed} tokens.\n"
-            "Can it start now?"
+        prompt=said(
+            "Memory is cut into blocks of {block_size} slots.\n"
+            "{free} blocks are free, in gaps of {gaps}.\n"
+            "A new request has {num_needed} tokens.\n"
+            "Can it start now?",
+            block_size=BLOCK_SIZE,
+            free=free,
+            gaps=listed([gap // BLOCK_SIZE for gap in gaps]),
+            num_needed=num_needed,
         ),
-        right=f"Yes: it takes any {taken} free blocks" if started else "No: too few blocks are free",
+        right=said("Yes: it takes any {taken} free blocks", taken=taken) if started else "No: too few blocks are free",
         because="Any free block will do: the block table says where each one is.",
         wrong=(
             Wrong(
-                f"No: no {taken} free blocks lie side by side",
+                said("No: no {taken} free blocks lie side by side", taken=taken),
                 "Blocks need not be neighbours: the table leads to each of them.",
                 Misconception.MUST_BE_ADJACENT,
             ),
@@ -88,7 +102,7 @@ def can_it_start_on_pages(random: Random) -> Draft:
                 Misconception.COMPACTION,
             ),
             Wrong(
-                f"Yes: paging packs it into {-(-taken // 2)} blocks",
+                said("Yes: paging packs it into {half} blocks", half=-(-taken // 2)),
                 "Paging makes nothing smaller: each token still takes a slot.",
                 Misconception.COMPRESSES,
             ),
@@ -105,8 +119,8 @@ def longest_gap_left(random: Random) -> Draft:
     num_needed = random.randint(1, min(gaps) - 1)
     actions = _actions(shortest_in_the_middle, num_needed)
     names = {
-        "first_fit": "first fit (the first gap that is long enough)",
-        "best_fit": "best fit (the shortest such gap)",
+        "first_fit": said("first fit (the first gap that is long enough)"),
+        "best_fit": said("best fit (the shortest such gap)"),
     }
     asked, other = random.sample(list(names), 2)
     scene = in_runs(actions, asked, _memory(gaps))
@@ -114,22 +128,25 @@ def longest_gap_left(random: Random) -> Draft:
     free = waste(scene.at(len(actions))).free
     return Draft(
         kind="longest gap left",
-        prompt=(
-            f"Free gaps of {listed(shortest_in_the_middle)} slots, in this order.\n"
-            f"A request of {plural(num_needed, 'slot')} starts, by {names[asked]}.\n"
-            "How long is the longest gap that is left?"
+        prompt=said(
+            "Free gaps of {gaps} slots, in this order.\n"
+            "A request of {num_needed:slot} starts, by {rule}.\n"
+            "How long is the longest gap that is left?",
+            gaps=listed(shortest_in_the_middle),
+            num_needed=num_needed,
+            rule=names[asked],
         ),
-        right=plural(left[asked], "slot"),
+        right=how_many(left[asked], "slot"),
         because="The request is cut from one gap, and the others stay as they are.",
         wrong=(
             Wrong(
-                plural(left[other], "slot"),
-                f"This is what {other.replace('_', ' ')} would leave.",
+                how_many(left[other], "slot"),
+                said("This is what {rule} would leave.", rule=SHORT_NAMES[other]),
                 Misconception.FITS_ARE_ALIKE,
             ),
-            Wrong(plural(free, "slot"), "This adds up all gaps, which do not touch.", Misconception.FREE_IS_FREE),
+            Wrong(how_many(free, "slot"), "This adds up all gaps, which do not touch.", Misconception.FREE_IS_FREE),
             Wrong(
-                plural(free + num_needed, "slot"),
+                how_many(free + num_needed, "slot"),
                 "This adds up all gaps as they were before the request.",
                 Misconception.FREE_IS_FREE,
             ),

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from random import Random
 
-from engine.events import plural
 from engine.questions.question import Draft, Misconception, Wrong
+from engine.questions.wording import how_many
+from engine.said import said
 from engine.scenes.growth import growth
 from engine.scenes.scripted_run import blocks_for
 from engine.scenes.words import passage
@@ -19,26 +20,28 @@ def blocks_held(random: Random) -> Draft:
     held = usage.num_used_blocks
     return Draft(
         kind="blocks held",
-        prompt=(
-            f"Blocks have {plural(block_size, 'slot')}.\n"
-            f"A request has {plural(num_tokens, 'token')} in the cache.\n"
-            "How many blocks does it hold?"
+        prompt=said(
+            "Blocks have {block_size:slot}.\n"
+            "A request has {num_tokens:token} in the cache.\n"
+            "How many blocks does it hold?",
+            block_size=block_size,
+            num_tokens=num_tokens,
         ),
-        right=plural(held, "block"),
+        right=how_many(held, "block"),
         because="A block is taken when the first token needs it, and only the last one may be partly filled.",
         wrong=(
             Wrong(
-                plural(held + 1, "block"),
+                how_many(held + 1, "block"),
                 "The next block is taken when a token needs it, not before.",
                 Misconception.BLOCK_AHEAD,
             ),
             Wrong(
-                plural(num_tokens // block_size, "block"),
+                how_many(num_tokens // block_size, "block"),
                 "The block that is partly filled belongs to the request too.",
                 Misconception.STARTED_IS_FREE,
             ),
             Wrong(
-                plural(blocks_for(blocks_for(num_tokens, 2), block_size), "block"),
+                how_many(blocks_for(blocks_for(num_tokens, 2), block_size), "block"),
                 "Paging makes nothing smaller: each token still takes a slot.",
                 Misconception.COMPRESSES,
             ),
@@ -56,22 +59,24 @@ def empty_slots(random: Random) -> Draft:
     empty = usage.num_empty_slots
     return Draft(
         kind="empty slots",
-        prompt=(
-            f"Blocks have {plural(block_size, 'slot')}.\n"
-            f"A request has {plural(num_tokens, 'token')} in the cache.\n"
-            "How many slots of its blocks are empty?"
+        prompt=said(
+            "Blocks have {block_size:slot}.\n"
+            "A request has {num_tokens:token} in the cache.\n"
+            "How many slots of its blocks are empty?",
+            block_size=block_size,
+            num_tokens=num_tokens,
         ),
-        right=plural(empty, "slot"),
+        right=how_many(empty, "slot"),
         because="Only the last block has empty slots: the others are full.",
         wrong=(
             Wrong(
-                plural(empty * usage.num_used_blocks, "slot"),
+                how_many(empty * usage.num_used_blocks, "slot"),
                 "Only the last block has empty slots, however long the request is.",
                 Misconception.TAIL_GROWS,
             ),
-            Wrong(plural(0, "slot"), "The last block is seldom full.", Misconception.WASTES_NOTHING),
+            Wrong(how_many(0, "slot"), "The last block is seldom full.", Misconception.WASTES_NOTHING),
             Wrong(
-                plural(empty + block_size, "slot"),
+                how_many(empty + block_size, "slot"),
                 "The next block is taken when a token needs it, not before.",
                 Misconception.BLOCK_AHEAD,
             ),
@@ -91,25 +96,27 @@ def most_ever_empty(random: Random) -> Draft:
     most, num_blocks = empties[value], usage_of(scene.at(num_tokens)).num_used_blocks
     return Draft(
         kind="most ever empty",
-        prompt=(
-            f"Blocks have {plural(block_size, 'slot')}.\n"
-            f"A request grows from 1 token to {num_tokens}, one at a time.\n"
-            "How many of its slots are empty at the worst moment?"
+        prompt=said(
+            "Blocks have {block_size:slot}.\n"
+            "A request grows from 1 token to {num_tokens}, one at a time.\n"
+            "How many of its slots are empty at the worst moment?",
+            block_size=block_size,
+            num_tokens=num_tokens,
         ),
-        right=plural(most, "slot"),
+        right=how_many(most, "slot"),
         because="The worst moment is when a block was just taken and holds one token; length does not matter.",
         wrong=(
             Wrong(
-                plural(most * num_blocks, "slot"),
+                how_many(most * num_blocks, "slot"),
                 "Earlier blocks are full, so waste does not add up with length.",
                 Misconception.TAIL_GROWS,
             ),
             Wrong(
-                plural(block_size, "slot"),
+                how_many(block_size, "slot"),
                 "A block is never taken before a token needs it, so one slot is always filled.",
                 Misconception.BLOCK_AHEAD,
             ),
-            Wrong(plural(0, "slot"), "A block that was just taken is nearly empty.", Misconception.WASTES_NOTHING),
+            Wrong(how_many(0, "slot"), "A block that was just taken is nearly empty.", Misconception.WASTES_NOTHING),
         ),
         controls={"block_size": block_size, "tokens": num_tokens},
         scene=scene,

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from random import Random
 
-from engine.events import plural
 from engine.questions.question import Draft, Misconception, Wrong
+from engine.questions.wording import how_many
+from engine.said import said
 from engine.scenes.reservation import reservation_of_length
 from engine.waste import waste
 
@@ -16,22 +17,24 @@ def empty_slots(random: Random) -> Draft:
     counted = waste(scene.at(num_used))
     return Draft(
         kind="empty slots",
-        prompt=(
-            f"A request reserves {plural(num_reserved, 'slot')} in one run.\n"
-            f"It ends after {plural(num_used, 'token')}.\n"
-            "How many of its slots did nobody use?"
+        prompt=said(
+            "A request reserves {num_reserved:slot} in one run.\n"
+            "It ends after {num_used:token}.\n"
+            "How many of its slots did nobody use?",
+            num_reserved=num_reserved,
+            num_used=num_used,
         ),
-        right=plural(counted.num_empty, "slot"),
+        right=how_many(counted.num_empty, "slot"),
         because="They were set aside for this request alone, from its start to its end.",
         wrong=(
             Wrong(
-                plural(0, "slot"),
+                how_many(0, "slot"),
                 "A reservation keeps all others out, so its empty slots helped nobody.",
                 Misconception.RESERVED_CAN_BE_LENT,
             ),
-            Wrong(plural(counted.token_states, "slot"), "These are the slots it did use.", Misconception.MIXED_UP),
+            Wrong(how_many(counted.token_states, "slot"), "These are the slots it did use.", Misconception.MIXED_UP),
             Wrong(
-                plural(counted.num_held, "slot"),
+                how_many(counted.num_held, "slot"),
                 "This is the whole reservation, the used slots too.",
                 Misconception.MIXED_UP,
             ),
@@ -48,16 +51,18 @@ def share_of_the_reservation(random: Random) -> Draft:
     counted = waste(scene.at(num_used))
     return Draft(
         kind="share of the reservation",
-        prompt=(
-            f"A request reserves {plural(num_reserved, 'slot')} in one run.\n"
-            f"It ends after {plural(num_used, 'token')}.\n"
-            "What share of its reservation was never used?"
+        prompt=said(
+            "A request reserves {num_reserved:slot} in one run.\n"
+            "It ends after {num_used:token}.\n"
+            "What share of its reservation was never used?",
+            num_reserved=num_reserved,
+            num_used=num_used,
         ),
-        right=f"{counted.percent_empty:.0f} %",
-        because=f"{counted.num_empty} of {plural(counted.num_held, 'slot')}.",
+        right=said("{percent:.0f} %", percent=counted.percent_empty),
+        because=said("{counted.num_empty} of {counted.num_held:slot}.", counted=counted),
         wrong=(
             Wrong(
-                f"{100 - round(counted.percent_empty)} %",
+                said("{percent} %", percent=100 - round(counted.percent_empty)),
                 "This is the share that was used.",
                 Misconception.MIXED_UP,
             ),

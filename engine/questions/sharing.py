@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from random import Random
 
-from engine.events import BlockCopied, plural
+from engine.events import BlockCopied
 from engine.questions.question import Draft, Misconception, Wrong
+from engine.questions.wording import how_many
+from engine.said import said
 from engine.scenes.sharing import ANSWERS, asked_again, two_answers
 from engine.scenes.words import passage
 from engine.usage import usage_of
@@ -20,27 +22,30 @@ def blocks_of_two_answers(random: Random) -> Draft:
     used, private = usage.num_used_blocks, usage.num_used_blocks - usage.num_shared_blocks
     return Draft(
         kind="blocks of two answers",
-        prompt=(
-            f"Blocks have {block_size} slots.\n"
-            f"Two answers are written to one prompt of {num_prompt} tokens, which they share.\n"
-            f"Each answer has {plural(value, 'token')} in the cache.\n"
-            "How many blocks do both hold together?"
+        prompt=said(
+            "Blocks have {block_size} slots.\n"
+            "Two answers are written to one prompt of {num_prompt} tokens, which they share.\n"
+            "Each answer has {num_words:token} in the cache.\n"
+            "How many blocks do both hold together?",
+            block_size=block_size,
+            num_prompt=num_prompt,
+            num_words=value,
         ),
-        right=plural(used, "block"),
+        right=how_many(used, "block"),
         because="The blocks of the prompt are stored once and named by both tables; each answer adds its own.",
         wrong=(
             Wrong(
-                plural(used + usage.num_copies_avoided, "block"),
+                how_many(used + usage.num_copies_avoided, "block"),
                 "Sharing copies nothing: both tables name the same blocks.",
                 Misconception.SHARING_COPIES,
             ),
             Wrong(
-                plural(usage.num_shared_blocks + private // 2, "block"),
+                how_many(usage.num_shared_blocks + private // 2, "block"),
                 "Each answer goes its own way, so each needs a block of its own.",
                 Misconception.BLOCKS_ARE_MIXED,
             ),
             Wrong(
-                plural(usage.num_shared_blocks, "block"),
+                how_many(usage.num_shared_blocks, "block"),
                 "The answers must be stored too, and the blocks of the prompt are full.",
                 Misconception.NEVER_COPIES,
             ),
@@ -60,13 +65,15 @@ def blocks_copied(random: Random) -> Draft:
     at_edge = num_copies == 0
     return Draft(
         kind="blocks copied",
-        prompt=(
-            f"Blocks have {block_size} slots.\n"
-            f"A request of {num_prompt} tokens forks into two answers.\n"
+        prompt=said(
+            "Blocks have {block_size} slots.\n"
+            "A request of {num_prompt} tokens forks into two answers.\n"
             "Then each answer writes its first token.\n"
-            "How many blocks are copied?"
+            "How many blocks are copied?",
+            block_size=block_size,
+            num_prompt=num_prompt,
         ),
-        right=plural(num_copies, "block"),
+        right=how_many(num_copies, "block"),
         because=(
             "The prompt ends at the edge of a block, so both go on in new blocks."
             if at_edge
@@ -75,12 +82,12 @@ def blocks_copied(random: Random) -> Draft:
         wrong=(
             *_wrong_copies(at_edge),
             Wrong(
-                plural(num_shared, "block"),
+                how_many(num_shared, "block"),
                 "A fork shares all blocks and copies none; only a block that is written into is copied.",
                 Misconception.SHARING_COPIES,
             ),
             Wrong(
-                plural(2 * num_shared, "block"),
+                how_many(2 * num_shared, "block"),
                 "A fork shares all blocks and copies none, for either answer.",
                 Misconception.SHARING_COPIES,
             ),
@@ -98,27 +105,29 @@ def slots_copied(random: Random) -> Draft:
     copied = sum(event.num_slots for event in scene.trace if isinstance(event, BlockCopied))
     return Draft(
         kind="slots copied",
-        prompt=(
-            f"Blocks have {block_size} slots.\n"
-            f"A request of {num_prompt} tokens forks into two answers.\n"
+        prompt=said(
+            "Blocks have {block_size} slots.\n"
+            "A request of {num_prompt} tokens forks into two answers.\n"
             "Then each answer writes its first token.\n"
-            "Of how many tokens are the keys and values copied?"
+            "Of how many tokens are the keys and values copied?",
+            block_size=block_size,
+            num_prompt=num_prompt,
         ),
-        right=plural(copied, "token"),
+        right=how_many(copied, "token"),
         because="Only the half-filled block is copied, and these are the tokens in it.",
         wrong=(
             Wrong(
-                plural(num_prompt, "token"),
+                how_many(num_prompt, "token"),
                 "Full blocks stay shared: nobody writes into them.",
                 Misconception.SHARING_COPIES,
             ),
             Wrong(
-                plural(2 * copied, "token"),
+                how_many(2 * copied, "token"),
                 "One answer copies; the other is then alone with the old block and writes in place.",
                 Misconception.BOTH_COPY,
             ),
             Wrong(
-                plural(0, "token"),
+                how_many(0, "token"),
                 "Both would write different tokens into one slot.",
                 Misconception.NEVER_COPIES,
             ),
@@ -137,26 +146,28 @@ def tokens_computed_again(random: Random) -> Draft:
     hits = scene.at(value).counters.prefix_cache_hits
     return Draft(
         kind="tokens computed again",
-        prompt=(
-            f"Blocks have {block_size} slots.\n"
-            f"A request with a prompt of {num_prompt} tokens has ended, and its blocks are free.\n"
+        prompt=said(
+            "Blocks have {block_size} slots.\n"
+            "A request with a prompt of {num_prompt} tokens has ended, and its blocks are free.\n"
             "Nobody has taken them yet when the same prompt comes again.\n"
-            "How many tokens of the prompt must be computed?"
+            "How many tokens of the prompt must be computed?",
+            block_size=block_size,
+            num_prompt=num_prompt,
         ),
-        right=plural(num_prompt - hits, "token"),
+        right=how_many(num_prompt - hits, "token"),
         because="Full blocks are found again by their content; what stood in the last, unfilled block is computed.",
         wrong=(
             Wrong(
-                plural(num_prompt, "token"),
+                how_many(num_prompt, "token"),
                 "A freed block keeps its content until it is taken for other tokens.",
                 Misconception.FREED_IS_ERASED,
             ),
             Wrong(
-                plural(0, "token"),
+                how_many(0, "token"),
                 "Only full blocks can be found, and the last token must be computed to choose the next.",
                 Misconception.NOTHING_TO_COMPUTE,
             ),
-            Wrong(plural(hits, "token"), "These are the tokens that need no computing.", Misconception.MIXED_UP),
+            Wrong(how_many(hits, "token"), "These are the tokens that need no computing.", Misconception.MIXED_UP),
         ),
         controls={"num_prompt": num_prompt, "block_size": block_size},
         scene=scene,
@@ -168,19 +179,19 @@ def _wrong_copies(at_edge: bool) -> tuple[Wrong, ...]:
     if at_edge:
         return (
             Wrong(
-                plural(1, "block"),
+                how_many(1, "block"),
                 "Nobody writes into a shared block here: the last one is full.",
                 Misconception.ALWAYS_COPIES,
             ),
         )
     return (
         Wrong(
-            plural(2, "block"),
+            how_many(2, "block"),
             "After the first copy the other answer is alone with the old block and writes in place.",
             Misconception.BOTH_COPY,
         ),
         Wrong(
-            plural(0, "block"),
+            how_many(0, "block"),
             "Both would write different tokens into one slot of the shared block.",
             Misconception.NEVER_COPIES,
         ),

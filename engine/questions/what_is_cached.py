@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from random import Random
 
-from engine.events import plural
 from engine.model_facts import HALF_PRECISION, WELL_KNOWN, size_in_words
 from engine.questions.question import Draft, Misconception, Wrong
+from engine.questions.wording import how_many
+from engine.said import said
 from engine.scenes.what_is_cached import what_is_cached
 from engine.scenes.words import passage
 from engine.usage import usage_of
@@ -19,21 +20,23 @@ def tokens_with_keys_and_values(random: Random) -> Draft:
     written = usage_of(scene.at(value)).num_tokens_written
     return Draft(
         kind="tokens with keys and values",
-        prompt=(
-            f"A prompt has {plural(num_prompt, 'token')}.\n"
-            f"The model has chosen {plural(num_chosen, 'token')} of its reply so far.\n"
-            "How many tokens have their keys and values in the cache?"
+        prompt=said(
+            "A prompt has {num_prompt:token}.\n"
+            "The model has chosen {num_chosen:token} of its reply so far.\n"
+            "How many tokens have their keys and values in the cache?",
+            num_prompt=num_prompt,
+            num_chosen=num_chosen,
         ),
-        right=plural(written, "token"),
+        right=how_many(written, "token"),
         because="All tokens but the newest: its keys and values are written when the next step runs it.",
         wrong=(
             Wrong(
-                plural(num_prompt + num_chosen, "token"),
+                how_many(num_prompt + num_chosen, "token"),
                 "The newest token is known, but the model has not run it yet.",
                 Misconception.SAMPLED_HAS_KV,
             ),
             Wrong(
-                plural(num_chosen, "token"),
+                how_many(num_chosen, "token"),
                 "The reply attends to the prompt too, so the prompt is cached.",
                 Misconception.PROMPT_NOT_CACHED,
             ),
@@ -50,19 +53,24 @@ def bytes_a_token(random: Random) -> Draft:
     right = model.kv_bytes_per_token(HALF_PRECISION)
     return Draft(
         kind="bytes a token",
-        prompt=(
-            f"{model.name} has {model.num_layers} layers, {model.num_heads} attention heads of {model.head_dim} "
-            f"numbers, and {model.num_kv_heads} key-value heads.\n"
-            f"Each number takes {HALF_PRECISION} bytes.\n"
-            "How large are the keys and values of one token?"
+        prompt=said(
+            "{model.name} has {model.num_layers} layers, {model.num_heads} attention heads of {model.head_dim} "
+            "numbers, and {model.num_kv_heads} key-value heads.\n"
+            "Each number takes {num_bytes} bytes.\n"
+            "How large are the keys and values of one token?",
+            model=model,
+            num_bytes=HALF_PRECISION,
         ),
         right=size_in_words(right),
         because="Two (a key and a value) for each layer and key-value head.",
         wrong=(
             Wrong(
                 size_in_words(right * model.queries_per_kv_head),
-                f"{model.queries_per_kv_head} attention heads share each key-value head, and what they share is "
-                "stored once.",
+                said(
+                    "{model.queries_per_kv_head} attention heads share each key-value head, and what they share is "
+                    "stored once.",
+                    model=model,
+                ),
                 Misconception.QUERY_HEADS,
             ),
             Wrong(size_in_words(right // 2), "Keys and values are both stored.", Misconception.KEYS_ONLY),

@@ -17,7 +17,7 @@ from engine.state import CacheState
 from engine.usage import usage_of
 from engine.waste import waste
 from views.lesson_picture import CountMore, Picture, Telling, picture
-from views.told import Figure
+from views.told import Figure, tell
 from views.url_values import ChoiceRule, NumberRule, TextRule
 
 KEY = "growth"
@@ -99,9 +99,9 @@ def _scattered(words: Sequence[str], block_size: int) -> list[int]:
 def comparison(picture: Picture, value: int) -> pd.DataFrame:
     """The same tokens in one reservation and on pages."""
     facts = picture.facts(value)
-    usage, in_one_run, on_pages = facts["usage"], facts["in_one_run"], facts["waste"]
-    blocks = f"{usage.num_used_blocks} blocks of {usage.block_size}"
-    rows = ((f"one run of {in_one_run.num_held}", in_one_run), (blocks, on_pages))
+    in_one_run, on_pages = facts["in_one_run"], facts["waste"]
+    blocks = tell("{usage.num_used_blocks} blocks of {usage.block_size}", facts)
+    rows = ((tell("one run of {in_one_run.num_held}", facts), in_one_run), (blocks, on_pages))
     return pd.DataFrame(
         {LAYOUT: name, HELD: w.num_held, USED: w.token_states, EMPTY: w.num_empty} for name, w in rows
     )

@@ -8,6 +8,7 @@ from functools import lru_cache
 from typing import Any
 
 from engine.events import SlotsWritten
+from engine.said import said
 from engine.scenes.figure_8 import figure_8
 from engine.scenes.figure_9 import figure_9
 from engine.scenes.scene import Scene
@@ -27,6 +28,7 @@ from views.lesson_picture import Picture, Telling, facts_of, picture, renamed, w
 from views.narration import sentences
 from views.told import Facts, Figure, tell
 from views.url_values import ChoiceRule, NumberRule, TextRule
+from views.words import translated
 
 KEY, FORK, SLOW, PAPER = "sharing", "forking", "slowly", "paper_figures"
 """The page has four pictures; each is known by its key."""
@@ -104,7 +106,7 @@ def shared_beginning(way: str) -> Picture:
     scene = WAYS[way].make()
     label = "{value:word} of each answer" if way == WAY.options[0] else "step {value}"
     telling = Telling(label, WAYS[way].figures, beats=WAYS[way].beats, more=_counters)
-    return picture(scene, telling, f"Sharing: {way}")
+    return picture(scene, telling, said("Sharing: {way}", way=said(way)))
 
 
 # ---- the reader's own words, forked after each of them ----
@@ -132,6 +134,7 @@ class ForkPoints:
     def values(self) -> tuple[int, ...]:
         return tuple(self.scenes)
 
+
 @dataclass(frozen=True)
 class SlowMotion:
     """One frame each thing that happens to memory, from the fork to the first word after it. Values count frames."""
@@ -150,7 +153,8 @@ def why_not(text: str, other: str) -> str:
     if not words_of(other):
         return "The other ending needs at least one word."
     if len(words_of(text)) > MOST_WORDS:
-        return f"The picture has room for {MOST_WORDS} words; these are {len(words_of(text))}."
+        too_many = "The picture has room for {most} words; these are {count}."
+        return said(too_many, most=MOST_WORDS, count=len(words_of(text)))
     return ""
 
 
@@ -158,7 +162,8 @@ def why_not(text: str, other: str) -> str:
 def fork_points(text: str, other: str, block_size: int) -> ForkPoints:
     """Values: words before the fork, 1 to all but one. Raises ValueError when `why_not` has something to say."""
     scenes = copy_on_write(words_of(text), words_of(other), block_size)
-    payload = scenes_payload((_fork_frame(*item) for item in scenes.items()), title="Forked after each word")
+    title = translated("Forked after each word")
+    payload = scenes_payload((_fork_frame(*item) for item in scenes.items()), title=title)
     for frame, item in zip(payload["frames"], scenes.items(), strict=True):
         facts = _fork_facts(*item)
         frame |= words_of_frame(FORK_FIGURES, beats_of_fork(facts), facts)
@@ -168,7 +173,7 @@ def fork_points(text: str, other: str, block_size: int) -> ForkPoints:
 @lru_cache(maxsize=32)
 def slow_motion(text: str, other: str, block_size: int, fork_at: int) -> SlowMotion:
     trace = fork_points(text, other, block_size).scenes[fork_at].trace
-    return SlowMotion(frames_payload(trace, granularity="event", first=1, last=2, title="The fork, slowly"))
+    return SlowMotion(frames_payload(trace, granularity="event", first=1, last=2, title=translated("The fork, slowly")))
 
 
 def _fork_frame(fork_at: int, scene: Scene) -> frames.Scene:
@@ -199,8 +204,8 @@ def beats_of_fork(facts: Facts) -> tuple[str, ...]:
 
 # ---- the paper's figures ----
 
-FIGURES: dict[str, tuple[Callable[[], Scene], tuple[Figure, ...], tuple[str, ...]]] = {
-    "Fig. 8: parallel sampling": (
+FIGURES = {
+    "Fig. 8: parallel sampling": Way(
         figure_8,
         (SHARED, PRIVATE, COPIED, AVOIDED),
         (
@@ -209,7 +214,7 @@ FIGURES: dict[str, tuple[Callable[[], Scene], tuple[Figure, ...], tuple[str, ...
             "The paper calls the samples A1 and A2; here they are A and A#1.",
         ),
     ),
-    "Fig. 9: beam search": (
+    "Fig. 9: beam search": Way(
         figure_9,
         (SHARED, PRIVATE, COPIED, AVOIDED),
         (
@@ -227,7 +232,7 @@ FRAME = "frame"
 @lru_cache(maxsize=4)
 def paper_figure(name: str) -> Picture:
     """Every step of the figure's run. Values: steps."""
-    make, figures, beats = FIGURES[name]
-    drawn = make()
+    shown = FIGURES[name]
+    drawn = shown.make()
     every_step = Scene(drawn.trace, {step: step for step in range(drawn.trace.num_steps + 1)}, "steps")
-    return picture(every_step, Telling("step {value}", figures, beats=beats, more=_counters), name)
+    return picture(every_step, Telling("step {value}", shown.figures, beats=shown.beats, more=_counters), name)

@@ -11,6 +11,7 @@ import pandas as pd
 
 from engine.contiguous import ALLOCATORS
 from engine.events import RequestRefused
+from engine.said import said
 from engine.scenes.actions import MAX_ACTIONS, Action, Add, format_actions, next_name, parse_actions
 from engine.scenes.fragmentation import BLOCK_SIZE, GAPS, NUM_SLOTS, Fragmentation, fragmentation
 from engine.scenes.scene import Scene
@@ -22,7 +23,7 @@ from views.url_values import ChoiceRule, NumberRule
 
 KEY = "fragmentation"
 DONE = "done"
-NAMES_OF_ALLOCATORS = {name: name.replace("_", " ") for name in ALLOCATORS}
+NAMES_OF_ALLOCATORS = {"first_fit": said("first fit"), "best_fit": said("best fit"), "buddy": said("buddy")}
 ALLOCATOR = ChoiceRule("allocator", "Allocator", tuple(ALLOCATORS))
 LARGEST_BLOCK = 8
 PAGE_SIZE = NumberRule("block_size", "Block size", 1, LARGEST_BLOCK, BLOCK_SIZE)
@@ -50,7 +51,8 @@ class ActionsRule:
         try:
             parse_actions(raw)
         except ValueError as error:
-            return GAPS_TEXT, f"The actions in the address cannot be replayed, so the prepared ones are. {error}"
+            sentence = "The actions in the address cannot be replayed, so the prepared ones are. {error}"
+            return GAPS_TEXT, said(sentence, error=str(error))
         return None
 
 
@@ -114,7 +116,7 @@ def both_layouts(text: str, allocator: str, block_size: int) -> BothLayouts:
     return BothLayouts(
         actions,
         scenes,
-        picture(scenes.contiguous, IN_RUNS, f"In runs, {NAMES_OF_ALLOCATORS[allocator]}"),
+        picture(scenes.contiguous, IN_RUNS, said("In runs, {allocator}", allocator=NAMES_OF_ALLOCATORS[allocator])),
         picture(scenes.paged, ON_PAGES, "The same arrivals on pages"),
     )
 

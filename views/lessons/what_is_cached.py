@@ -14,8 +14,9 @@ from engine.scenes.words import FOX, passage
 from engine.state import CacheState
 from engine.usage import usage_of
 from views.lesson_picture import Picture, Telling, picture
-from views.told import Figure
+from views.told import Figure, tell
 from views.url_values import ChoiceRule, NumberRule
+from views.words import translated
 
 KEY = "what_is_cached"
 MODELS = {model.name: model for model in WELL_KNOWN}
@@ -94,12 +95,12 @@ def _row(model: ModelFacts, num_bytes: int, card_gb: int) -> dict[str, Any]:
         "Numbers a head": model.head_dim,
         "Bytes a number": num_bytes,
         "One token": size_in_words(model.kv_bytes_per_token(num_bytes)),
-        f"Tokens on {card_gb} GB": _tokens(model, num_bytes, card_gb),
+        tell("Tokens on {card} GB", {"card": card_gb}): _tokens(model, num_bytes, card_gb),
     }
 
 
 def _tokens(model: ModelFacts, num_bytes: int, card_gb: int) -> str:
     if model.num_parameters is None:
-        return "size of weights not known"
+        return translated("size of weights not known")
     fit: CardFit = fit_on_card(model, card_gb, bytes_per_element=num_bytes)
-    return f"{fit.num_tokens:,}" if fit.weights_fit else "weights do not fit"
+    return f"{fit.num_tokens:,}" if fit.weights_fit else translated("weights do not fit")

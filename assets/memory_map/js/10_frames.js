@@ -172,6 +172,11 @@ function blockStatus(block) {
   return block.owners.length ? "used" : block.cached ? "cached" : "free";
 }
 
+// A block's or a lane's status in words.
+function statusWord(status) {
+  return { used: said("used"), cached: said("cached"), free: said("free") }[status];
+}
+
 // How many of a used block's slots hold keys and values that some holder's table gives a meaning to.
 function numLiveSlots(state, block) {
   const size = state.layout.block_size;

@@ -146,10 +146,11 @@ class BlockGrid {
       putText(card.name, text ? placelessName(card.id) : String(card.id + 1));
       return;
     }
-    putText(card.name, text && this.kind === "block" ? `block ${card.id}` : `${this.kind === "cpu" ? "cpu " : ""}${card.id}`);
-    const state = status === "used" ? this.countText(card.block, text) : status;
+    putText(card.name, this.kind === "cpu" ? said("cpu {id}", { id: card.id }) : text ? said("block {id}", { id: card.id }) : String(card.id));
+    const state = status === "used" ? this.countText(card.block, text) : statusWord(status);
     const room = card.box.w - 2 * pad - this.map.picture.ruler.width(card.name.textContent) - 8 * unit;
-    const next = this.map.picture.ruler.width(`${status}, next`) < room ? `${status}, next` : "next";
+    const long = said("{status}, next", { status: statusWord(status) });
+    const next = this.map.picture.ruler.width(long) < room ? long : said("next");
     putText(card.ref, card.next && text ? next : state);
     const side = (text ? 16 : 13) * unit;
     const taken = state ? this.map.picture.ruler.width(state) + 8 * unit : 0;
@@ -209,15 +210,19 @@ class BlockGrid {
 
   describe(card, status) {
     const { block, id, live } = card;
-    const where = `${this.kind === "cpu" ? "CPU block" : "block"} ${id}`;
-    const holders = block.owners.map(([seq, logical]) => `block ${logical} of ${this.map.seqName(seq)}`);
+    const where = this.kind === "cpu" ? said("CPU block {id}", { id }) : said("block {id}", { id });
+    const holders = block.owners.map(([seq, logical]) => said("block {logical} of {name}", { logical, name: this.map.seqName(seq) }));
     const words = block.slots.slice(0, 32).filter(Boolean).map((c) => this.map.tokenText(c.token)).join(" ");
-    if (isPlaceless(this.map)) return `${placelessName(id)}, place and holders unknown: ${words}`;
+    if (isPlaceless(this.map)) return said("{name}, place and holders unknown: {words}", { name: placelessName(id), words });
     if (status === "used") {
-      return `${where}: ${holders.join(" and ")}, ref_cnt ${holders.length}, ${live} of ${block.slots.length} slots written: ${words}`;
+      const all = holders.reduce((some, one) => said("{some} and {one}", { some, one }));
+      const facts = { where, holders: all, count: holders.length, live, size: block.slots.length, words };
+      return said("{where}: {holders}, ref_cnt {count}, {live} of {size} slots written: {words}", facts);
     }
-    const left = words ? `, ${status === "cached" ? "can still be found by its content" : "old content"}: ${words}` : "";
-    return `${where}: ${status}${left}`;
+    const facts = { where, status: statusWord(status), words };
+    if (!words) return said("{where}: {status}", facts);
+    if (status === "cached") return said("{where}: {status}, can still be found by its content: {words}", facts);
+    return said("{where}: {status}, old content: {words}", facts);
   }
 
   // In picture coordinates, for threads and moves.

@@ -26,7 +26,7 @@ class Arena {
     this.origin = { x, y: y + 20 * unit };
     put(this.body, { transform: `translate(${f1(x)} ${f1(this.origin.y)})` });
     put(this.title, { x, y: y + 13 * unit });
-    putText(this.title, `one stretch of ${numSlots} slots`);
+    putText(this.title, said("one stretch of {n} slots", { n: numSlots }));
     return 20 * unit + arenaHeight(this.plan) + 6 * unit;
   }
 
@@ -95,8 +95,8 @@ class Arena {
     const [whole] = region && !inside ? arenaRuns(this.plan, region.start, region.num_slots) : [run];
     const letter = region ? this.map.letter(seq) : "";
     const texts = region
-      ? [`${letter}: ${region.num_written} of ${region.num_slots} used`, `${letter} ${region.num_written}/${region.num_slots}`, letter]
-      : [`free ${count}`, String(count)];
+      ? [said("{letter}: {n} of {size} used", { letter, n: region.num_written, size: region.num_slots }), `${letter} ${region.num_written}/${region.num_slots}`, letter]
+      : [said("free {n}", { n: count }), String(count)];
     const y = inside ? run.y + run.h / 2 + 4 * this.map.picture.unit : run.y - 4 * this.map.picture.unit;
     return {
       x: run.x + (inside ? 5 : 1), y, cls: `note ${kind}${inside ? " inside" : ""}`,
@@ -148,9 +148,10 @@ class Arena {
   describe(state, slot) {
     const content = state.arena[slot];
     const region = state.regions.find((r) => slot >= r.start && slot < r.start + r.num_slots);
-    const word = content ? `: ${this.map.tokenText(content.token)}` : "";
-    if (!region) return `slot ${slot}: free${content ? `, old content${word}` : ""}`;
-    return `slot ${slot}: ${region.request_id}, ${isWritten(state, slot) ? `used${word}` : "reserved, not used"}`;
+    const facts = { slot, name: region?.request_id, word: content ? this.map.tokenText(content.token) : "" };
+    if (!region) return content ? said("slot {slot}: free, old content: {word}", facts) : said("slot {slot}: free", facts);
+    if (!isWritten(state, slot)) return said("slot {slot}: {name}, reserved, not used", facts);
+    return content ? said("slot {slot}: {name}, used: {word}", facts) : said("slot {slot}: {name}, used", facts);
   }
 
   slotNode(slot) {

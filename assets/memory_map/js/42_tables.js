@@ -5,7 +5,7 @@ const MAX_ROWS = 24;
 class Tables {
   constructor(map, parent) {
     this.map = map;
-    this.g = svgEl("g", { class: "tables", role: "group", "aria-label": "Block tables" }, parent);
+    this.g = svgEl("g", { class: "tables", role: "group", "aria-label": said("Block tables") }, parent);
     this.heads = new Pool(this.g, (p) => {
       const g = svgEl("g", {}, p);
       return { g, chip: makeChip(g, 18), text: svgEl("text", { class: "heading" }, g) };
@@ -68,8 +68,8 @@ class Tables {
     const cell = (i) => ({ seq, x: x + (i % this.columns) * w, y: y + Math.floor(i / this.columns) * this.rowH, w: w - (this.columns > 1 ? 5 * unit : 0), h: this.rowH - 3 * unit });
     entries.slice(hidden).forEach((entry, i) => rows.push({ ...cell(i), ...entry }));
     let count = entries.length - hidden;
-    if (hidden) rows.push({ ...cell(count++), note: `first ${hidden} above` });
-    if (!entries.length) rows.push({ ...cell(count++), note: "no blocks" });
+    if (hidden) rows.push({ ...cell(count++), note: said("first {n} above", { n: hidden }) });
+    if (!entries.length) rows.push({ ...cell(count++), note: said("no blocks") });
     return y + Math.ceil(count / this.columns) * this.rowH;
   }
 
@@ -81,7 +81,7 @@ class Tables {
       const width = paintChip(head.chip, { text: this.map.letter(seq), colour: this.map.colour(seq) }, 18 * unit);
       put(head.g, { transform: `translate(${f1(x)} ${f1(y)})`, class: seq === this.map.seq ? "head chosen" : "head" });
       put(head.text, { x: width + 6 * unit, y: 13 * unit });
-      putText(head.text, "block table");
+      putText(head.text, said("block table"));
     });
   }
 
@@ -106,14 +106,14 @@ class Tables {
   }
 
   paintEntry(node, r) {
-    const physical = r.cpu ? `CPU block ${r.block}` : `physical block ${r.block}`;
+    const physical = r.cpu ? said("CPU block {id}", { id: r.block }) : said("physical block {id}", { id: r.block });
     put(node.g, {
       transform: `translate(${f1(r.x)} ${f1(r.y)})`, style: `--o:${this.map.colour(r.seq)}`, class: `row${r.cpu ? " swapped" : ""}`,
       role: "button",
       "data-kind": r.cpu ? "cpu" : "row", "data-seq": r.seq, "data-logical": r.logical, "data-block": r.block,
-      "aria-label": `${this.map.seqName(r.seq)}: logical block ${r.logical} is ${physical}`,
+      "aria-label": entryText(this.map.seqName(r.seq), r.logical, physical),
     });
-    this.paintRowText(node, r, String(r.logical), "→", r.cpu ? `cpu ${r.block}` : String(r.block));
+    this.paintRowText(node, r, String(r.logical), "→", r.cpu ? said("cpu {id}", { id: r.block }) : String(r.block));
     if (r.cpu) return;
     this.byKey.set(`${r.seq}:${r.logical}`, node.g);
     this.anchors.set(`${r.seq}:${r.logical}`, { x: r.x + r.w, y: r.y + r.h / 2, block: r.block, seq: r.seq, box: r });

@@ -30,10 +30,11 @@ class TokenStrip {
     this.lineH = 62 * unit;
     const { first, cells, lines } = this.flow(s, x, width);
     const top = y + 20 * unit;
-    put(this.g, { style: `--o:${this.map.colour(this.map.seq)}`, "aria-label": `Tokens of ${this.map.seqName(this.map.seq)}` });
+    put(this.g, { style: `--o:${this.map.colour(this.map.seq)}`, "aria-label": said("Tokens of {name}", { name: this.map.seqName(this.map.seq) }) });
     put(this.title, { x, y: y + 13 * unit });
-    const hidden = first ? `, from token ${first}` : "";
-    putText(this.title, `${this.map.letter(this.map.seq)} in reading order${hidden}`);
+    
+    const letter = this.map.letter(this.map.seq);
+    putText(this.title, first ? said("{letter} in reading order, from token {first}", { letter, first }) : said("{letter} in reading order", { letter }));
     this.paintCells(s, cells, top);
     this.paintBrackets(state.layout.block_size, cells, top);
     this.paintFlags(s, cells, x, top, width);
@@ -95,7 +96,7 @@ class TokenStrip {
       const prompt = c.pos < s.num_prompt;
       put(node.g, {
         transform: `translate(${f1(c.x)} ${f1(top + c.line * this.lineH + 16 * unit)})`, "data-seq": this.map.seq, "data-pos": c.pos,
-        "aria-label": `token ${c.pos}: ${this.map.tokenText(c.token)}, ${written ? "keys and values written" : "not written yet"}`,
+        "aria-label": this.describe(c, written),
         class: `tok ${written ? "written" : "known"} ${prompt ? "prompt" : "output"}`,
       });
       put(node.rect, { width: c.w, height: 26 * unit });
@@ -105,6 +106,11 @@ class TokenStrip {
     });
     this.columns = cells.filter((c) => c.line === 0).length;
     this.roving.refresh(this.cells.nodes.slice(0, cells.length).map((node) => node.g));
+  }
+
+  describe({ pos, token }, written) {
+    const facts = { pos, text: this.map.tokenText(token) };
+    return written ? said("token {pos}: {text}, keys and values written", facts) : said("token {pos}: {text}, not written yet", facts);
   }
 
   // Under the tokens, the logical block each group of block_size belongs to.
@@ -123,16 +129,19 @@ class TokenStrip {
       const y = top + b.line * this.lineH + 44 * unit;
       put(node.line, { d: `M${f1(b.from + 1)} ${f1(y)}v3H${f1(b.to - 1)}v-3` });
       put(node.text, { x: (b.from + b.to) / 2, y: y + 12 * unit });
-      const label = b.to - b.from > 60 * unit ? `block ${b.logical}` : String(b.logical);
+      const label = b.to - b.from > 60 * unit ? said("block {id}", { id: b.logical }) : String(b.logical);
       putText(node.text, label);
     });
   }
 
   // The two cursors. When their labels would collide they share one.
   paintFlags(s, cells, x, top, width) {
-    const marks = [{ at: s.num_computed, cls: "kv", text: `KV written: ${s.num_computed}` }, { at: s.num_tokens, cls: "end", text: `tokens known: ${s.num_tokens}` }];
+    const marks = [
+      { at: s.num_computed, cls: "kv", text: said("KV written: {n}", { n: s.num_computed }) },
+      { at: s.num_tokens, cls: "end", text: said("tokens known: {n}", { n: s.num_tokens }) },
+    ];
     const flags = (s.num_computed === s.num_tokens ? marks.slice(1) : marks).map((mark) => ({ ...mark, ...this.edge(cells, mark.at, x) }));
-    if (flags.length === 1) Object.assign(flags[0], { cls: "kv", text: `${s.num_tokens} known, all written` });
+    if (flags.length === 1) Object.assign(flags[0], { cls: "kv", text: said("{n} known, all written", { n: s.num_tokens }) });
     const [kv, end] = flags;
     const labels = end && end.line === kv.line ? this.pairLabels(kv, end, x, width) : flags.map((flag) => this.label(flag, flag.text, x, width));
     this.flags.use(flags.length).forEach((node, i) => {
@@ -159,7 +168,7 @@ class TokenStrip {
     const right = this.label(end, end.text, x, width, "start");
     if (left.anchor === "end" && right.anchor === "start") return [left, right];
     if (left.anchor === "start" && right.anchor === "start" && end.x - kv.x > this.map.picture.ruler.width(kv.text) + 10) return [left, right];
-    return [{ ...left, text: "" }, this.label(end, `${kv.text}, known: ${end.at}`, x, width, right.anchor)];
+    return [{ ...left, text: "" }, this.label(end, said("{written}, known: {n}", { written: kv.text, n: end.at }), x, width, right.anchor)];
   }
 
   // Where the boundary after `count` tokens is drawn.

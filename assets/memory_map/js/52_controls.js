@@ -8,23 +8,23 @@ class Controls {
     this.map = map;
     this.bar = htmlEl("div", "bar", parent);
     this.bar.setAttribute("role", "group");
-    this.bar.setAttribute("aria-label", "Play the frames");
-    this.first = this.button("«", "First frame (Home)", () => this.go(0), "icon");
-    this.back = this.button("‹", "Step back (left arrow)", () => this.step(-1), "icon");
-    this.playing = this.button("", "Play (space)", () => this.toggle(), "play");
+    this.bar.setAttribute("aria-label", said("Play the frames"));
+    this.first = this.button("«", said("First frame (Home)"), () => this.go(0), "icon");
+    this.back = this.button("‹", said("Step back (left arrow)"), () => this.step(-1), "icon");
+    this.playing = this.button("", said("Play (space)"), () => this.toggle(), "play");
     this.playIcon = htmlEl("span", "", this.playing, "▶");
-    this.playWord = htmlEl("span", "word", this.playing, " Play");
-    this.forward = this.button("›", "Step forward (right arrow)", () => this.step(1), "icon");
-    this.last = this.button("»", "Last frame (End)", () => this.go(this.map.store.length - 1), "icon");
+    this.playWord = htmlEl("span", "word", this.playing);
+    this.forward = this.button("›", said("Step forward (right arrow)"), () => this.step(1), "icon");
+    this.last = this.button("»", said("Last frame (End)"), () => this.go(this.map.store.length - 1), "icon");
     this.range = htmlEl("input", "range", this.bar);
     Object.assign(this.range, { type: "range", min: "0", step: "1" });
-    this.range.setAttribute("aria-label", "Frame");
+    this.range.setAttribute("aria-label", said("Frame"));
     this.range.oninput = () => this.drag(Number(this.range.value));
     this.range.onchange = () => this.settle();
     this.label = htmlEl("span", "label", this.bar);
     this.speed = this.makeSpeed();
     this.timer = null;
-    this.sizer = [this.button("A−", "Smaller picture", () => this.map.zoomBy(-1), "sizer"), this.button("A+", "Larger picture", () => this.map.zoomBy(1), "sizer")];
+    this.sizer = [this.button("A−", said("Smaller picture"), () => this.map.zoomBy(-1), "sizer"), this.button("A+", said("Larger picture"), () => this.map.zoomBy(1), "sizer")];
   }
 
   button(text, name, action, className = "") {
@@ -38,9 +38,9 @@ class Controls {
 
   makeSpeed() {
     const select = htmlEl("select", "speed", this.bar);
-    select.setAttribute("aria-label", "Speed, frames a second");
-    select.title = "Speed, frames a second";
-    for (const s of SPEEDS) htmlEl("option", "", select, `${s}/s`).value = String(s);
+    select.setAttribute("aria-label", said("Speed, frames a second"));
+    select.title = said("Speed, frames a second");
+    for (const s of SPEEDS) htmlEl("option", "", select, said("{n}/s", { n: s })).value = String(s);
     select.value = "2";
     select.onchange = () => this.timer && this.start();
     return select;
@@ -104,8 +104,8 @@ class Controls {
 
   paintPlay() {
     putText(this.playIcon, this.timer ? "⏸" : "▶");
-    putText(this.playWord, this.timer ? " Pause" : " Play");
-    this.playing.setAttribute("aria-label", this.timer ? "Pause (space)" : "Play (space)");
+    putText(this.playWord, ` ${this.timer ? said("Pause") : said("Play")}`);
+    this.playing.setAttribute("aria-label", this.timer ? said("Pause (space)") : said("Play (space)"));
   }
 
   paint(index, count, label) {

@@ -2,7 +2,11 @@
 // and the picture as real tables.
 
 const SENTENCES_SHOWN = 4;
-const LANES = [["running", "Running"], ["waiting", "Waiting"], ["preempted", "Preempted"], ["swapped", "Swapped out"], ["refused", "Refused"], ["finished", "Done"]];
+const LANES = [
+  ["running", said("Running")], ["waiting", said("Waiting")], ["preempted", said("Preempted")], ["swapped", said("Swapped out")],
+  ["refused", said("Refused")], ["finished", said("Done")],
+];
+const BLOCK_HEADS = [said("block"), said("state"), said("ref_cnt"), said("holders"), said("slots")];
 const CHIPS_A_LANE = 24;
 const TABLE_ROWS = 400;
 
@@ -22,7 +26,7 @@ class Caption {
 
   paint(say) {
     const rest = say.length - SENTENCES_SHOWN;
-    const shown = rest > 1 ? say.slice(0, SENTENCES_SHOWN).concat(`And ${rest} more, in the tables below.`) : say;
+    const shown = rest > 1 ? say.slice(0, SENTENCES_SHOWN).concat(said("And {n} more, in the tables below.", { n: rest })) : say;
     putText(this.text, shown.join(" "));
   }
 }
@@ -60,7 +64,7 @@ class Lanes {
     htmlEl("span", "lane-name", row, name);
     const shown = status === "finished" ? items.slice(-CHIPS_A_LANE) : items.slice(0, CHIPS_A_LANE);
     for (const item of shown) row.append(item.seq < 0 ? htmlEl("span", "more", null, item.id) : this.chip(item));
-    if (shown.length < items.length) htmlEl("span", "more", row, `and ${items.length - shown.length} more`);
+    if (shown.length < items.length) htmlEl("span", "more", row, said("and {n} more", { n: items.length - shown.length }));
     if (reason) htmlEl("span", "reason", row, reason);
     return row;
   }
@@ -70,7 +74,7 @@ class Lanes {
     button.type = "button";
     button.style.setProperty("--o", this.map.colour(seq));
     button.setAttribute("aria-pressed", String(seq === this.map.seq));
-    button.setAttribute("aria-label", `Show sequence ${id}`);
+    button.setAttribute("aria-label", said("Show sequence {id}", { id }));
     button.dataset.seqId = id;
     htmlEl("b", "", button, this.map.letter(seq));
     if (id !== this.map.letter(seq)) htmlEl("span", "id", button, id);
@@ -82,37 +86,55 @@ class Lanes {
 // One line about the lit spot, with the address arithmetic spelled out.
 function readoutText(map, state, target, spots) {
   if (isPlaceless(map)) return placelessReadout(map, state, target, spots);
-  if (!target) return map.withControls ? "Point at a token, a table row or a block to follow it." : "";
+  if (!target) return map.withControls ? said("Point at a token, a table row or a block to follow it.") : "";
   const size = state.layout.block_size;
   const parts = [];
   const [token] = spots.tokens;
   if ((target.kind === "token" || target.kind === "slot" || target.kind === "arena") && token) {
     const [seq, pos] = token;
     const [id, text] = map.store.tokens[state.seqs[seq].tokens[pos]];
-    parts.push(`token ${pos} of ${map.seqName(seq)}: “${text}” (id ${id})`);
+    parts.push(said("token {pos} of {name}: “{text}” (id {id})", { pos, name: map.seqName(seq), text, id }));
     const block = state.seqs[seq].table[Math.floor(pos / size)];
     if (size && block !== undefined) {
       parts.push(`block_table[${pos} // ${size}] = block_table[${Math.floor(pos / size)}] = ${block}`);
-      parts.push(`slot = ${block} × ${size} + ${pos} % ${size} = ${block * size + (pos % size)}`);
+      parts.push(said("slot = {sum}", { sum: `${block} × ${size} + ${pos} % ${size} = ${block * size + (pos % size)}` }));
     }
-    if (pos >= state.seqs[seq].num_computed) parts.push("keys and values not written yet");
-  } else if (target.kind === "arena") parts.push(`slot ${target.off}`);
-  else if (target.kind === "slot") parts.push(`slot ${target.block} × ${size} + ${target.off} = ${target.block * size + target.off}`);
+    if (pos >= state.seqs[seq].num_computed) parts.push(said("keys and values not written yet"));
+  } else if (target.kind === "arena") parts.push(said("slot {id}", { id: target.off }));
+  else if (target.kind === "slot") parts.push(said("slot {id}", { id: addressSum(target.block, target.off, size) }));
   if (target.kind === "arena") {
     const region = state.regions.find((r) => target.off >= r.start && target.off < r.start + r.num_slots);
-    parts.push(region ? `slot ${target.off}: reserved for ${region.request_id}, ${region.num_written} of ${region.num_slots} written` : `slot ${target.off}: free`);
+    parts.push(regionText(target.off, region));
   }
-  if (target.kind === "row") parts.push(`${map.seqName(target.seq)}: logical block ${target.logical} is physical block ${target.block}`);
+  if (target.kind === "row") parts.push(entryText(map.seqName(target.seq), target.logical, said("physical block {id}", { id: target.block })));
   const block = state.blocks[spots.blocks[0]];
-  if (block && target.kind !== "token") parts.push(`block ${spots.blocks[0]}: ${blockStatus(block)}, ref_cnt ${block.owners.length}${block.cached ? ", findable by its content" : ""}`);
+  if (block && target.kind !== "token") {
+    const facts = { id: spots.blocks[0], status: statusWord(blockStatus(block)), n: block.owners.length };
+    parts.push(block.cached ? said("block {id}: {status}, ref_cnt {n}, findable by its content", facts) : said("block {id}: {status}, ref_cnt {n}", facts));
+  }
   return parts.join("  ·  ");
+}
+
+function regionText(slot, region) {
+  if (!region) return said("slot {slot}: free", { slot });
+  const { request_id: name, num_written: n, num_slots: size } = region;
+  return said("slot {slot}: reserved for {name}, {n} of {size} written", { slot, name, n, size });
+}
+
+function addressSum(block, off, size) {
+  return `${block} × ${size} + ${off} = ${block * size + off}`;
+}
+
+// An entry of a block table.
+function entryText(name, logical, physical) {
+  return said("{name}: logical block {logical} is {physical}", { name, logical, physical });
 }
 
 class Twin {
   constructor(map, parent) {
     this.map = map;
     this.box = htmlEl("details", "twin", parent);
-    htmlEl("summary", "", this.box, "The same as text and tables");
+    htmlEl("summary", "", this.box, said("The same as text and tables"));
     this.body = htmlEl("div", "twin-body", this.box);
     this.box.ontoggle = () => this.map.paintWords();
   }
@@ -130,18 +152,20 @@ class Twin {
   }
 
   sequences(state) {
+    const heads = [said("letter"), said("sequence"), said("tokens known"), said("KV written"), said("block table"), said("CPU block table"), said("ended")];
     const rows = state.seqs.flatMap((s, i) => s ? [[this.map.letter(i), this.map.seqName(i), s.num_tokens, s.num_computed, s.table.join(" "), s.cpu_table.join(" "), s.finish ?? ""]] : []);
-    return makeTable("Sequences", ["letter", "sequence", "tokens known", "KV written", "block table", "CPU block table", "ended"], rows);
+    return makeTable(said("Sequences"), heads, rows);
   }
 
   memory(state) {
     if (isPlaceless(this.map)) return [placelessTable(this.map, state)];
     const tables = [];
-    if (state.blocks.length) tables.push(makeTable("Physical blocks", ["block", "state", "ref_cnt", "holders", "slots"], this.blockRows(state, state.blocks)));
-    if (state.cpu.length) tables.push(makeTable("CPU swap pool", ["block", "state", "ref_cnt", "holders", "slots"], this.blockRows(state, state.cpu)));
+    if (state.blocks.length) tables.push(makeTable(said("Physical blocks"), BLOCK_HEADS, this.blockRows(state, state.blocks)));
+    if (state.cpu.length) tables.push(makeTable(said("CPU swap pool"), BLOCK_HEADS, this.blockRows(state, state.cpu)));
     if (state.layout.num_slots) {
+      const heads = [said("request"), said("first slot"), said("slots held"), said("slots asked"), said("slots written")];
       const rows = state.regions.map((r) => [r.request_id, r.start, r.num_slots, r.num_needed, r.num_written]);
-      tables.push(makeTable("Reservations", ["request", "first slot", "slots held", "slots asked", "slots written"], rows));
+      tables.push(makeTable(said("Reservations"), heads, rows));
     }
     return tables;
   }
@@ -151,7 +175,7 @@ class Twin {
     const rows = blocks.flatMap((b, id) => {
       if (many && blockStatus(b) === "free") return [];
       const holders = b.owners.map(([seq, logical]) => `${this.map.seqName(seq)}[${logical}]`).join(", ");
-      return [[id, blockStatus(b), b.owners.length, holders, b.slots.map((c) => (c ? this.map.tokenText(c.token) : "–")).join(" ")]];
+      return [[id, statusWord(blockStatus(b)), b.owners.length, holders, b.slots.map((c) => (c ? this.map.tokenText(c.token) : "–")).join(" ")]];
     });
     return many ? rows.slice(0, TABLE_ROWS) : rows;
   }
@@ -171,8 +195,10 @@ function makeTable(caption, heads, rows) {
 }
 
 const LEGEND = [
-  ["used", "in use", "blocks"], ["kept", "free, still findable (#)", "blocks"], ["stale", "free, old content", "blocks"], ["blank", "empty", "blocks"],
-  ["times", "×2: two block tables name it (ref_cnt)", "blocks"], ["used", "used", "arena"], ["reserved", "reserved, not used", "arena"], ["blank", "free", "arena"],
+  ["used", said("in use"), "blocks"], ["kept", said("free, still findable (#)"), "blocks"], ["stale", said("free, old content"), "blocks"],
+  ["blank", said("empty"), "blocks"],
+  ["times", said("×2: two block tables name it (ref_cnt)"), "blocks"],
+  ["used", said("used"), "arena"], ["reserved", said("reserved, not used"), "arena"], ["blank", said("free"), "arena"],
 ];
 
 // What the hatches mean, for the kind of memory that is drawn.

@@ -7,14 +7,14 @@ class Exports {
   constructor(map, parent) {
     this.map = map;
     this.menu = htmlEl("details", "exports", parent);
-    htmlEl("summary", "", this.menu, "Export");
+    htmlEl("summary", "", this.menu, said("Export"));
     const list = htmlEl("div", "menu", this.menu);
     list.addEventListener("mousedown", (e) => e.preventDefault()); // a click here must not first take the focus away
     this.menu.addEventListener("focusout", (e) => this.menu.contains(e.relatedTarget) || this.close());
     this.menu.addEventListener("keydown", (e) => e.key === "Escape" && this.close());
-    this.item(list, "SVG picture", () => this.saveSvg());
-    this.item(list, "PNG picture", () => this.savePng());
-    this.item(list, "Frames as JSON", () => this.saveJson());
+    this.item(list, said("SVG picture"), () => this.saveSvg());
+    this.item(list, said("PNG picture"), () => this.savePng());
+    this.item(list, said("Frames as JSON"), () => this.saveJson());
   }
 
   item(list, text, action) {

@@ -9,7 +9,7 @@ class Picture {
     this.map = map;
     this.ruler = new TextRuler();
     this.wording = 0; // counts layouts: what was drawn for an older one is drawn again
-    this.svg = svgEl("svg", { class: "picture", role: "group", "aria-label": "Memory map" }, parent);
+    this.svg = svgEl("svg", { class: "picture", role: "group", "aria-label": said("Memory map") }, parent);
     addPatterns(this.svg, map.uid);
     this.strip = new TokenStrip(map, this.svg);
     this.threads = new Threads(map, this.svg);
@@ -83,11 +83,11 @@ class Picture {
 
   paintPages(state, bus) {
     const n = this.grid.paint(state, state.blocks);
-    if (isPlaceless(this.map)) this.grid.entitle(`stored blocks (physical place unknown): ${n.cached}`);
-    else this.grid.entitle(`physical memory: ${n.used} used, ${n.cached} cached, ${n.free} free`);
+    if (isPlaceless(this.map)) this.grid.entitle(said("stored blocks (physical place unknown): {n}", { n: n.cached }));
+    else this.grid.entitle(said("physical memory: {used} used, {cached} cached, {free} free", n));
     if (this.map.store.usesSwap) {
       const swap = this.cpuGrid.paint(state, state.cpu);
-      this.cpuGrid.entitle(`CPU swap pool: ${swap.used} used, ${swap.free} free`);
+      this.cpuGrid.entitle(said("CPU swap pool: {used} used, {free} free", swap));
     }
     this.threads.paint(this.tables.anchors, this.grid, bus);
   }

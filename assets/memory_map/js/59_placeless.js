@@ -6,18 +6,22 @@ function isPlaceless(map) {
 }
 
 function placelessName(id) {
-  return `stored ${id + 1}`;
+  return said("stored {n}", { n: id + 1 });
 }
 
 function placelessReadout(map, state, target, spots) {
   const id = spots.blocks[0];
-  if (!target || id === undefined) return map.withControls ? "Point at a block to read it." : "";
+  if (!target || id === undefined) return map.withControls ? said("Point at a block to read it.") : "";
   const content = target.kind === "slot" ? state.blocks[id].slots[target.off] : null;
-  const words = content ? [`token ${target.off} of its ${state.layout.block_size}: “${map.tokenText(content.token)}” (id ${map.store.tokens[content.token][0]})`] : [];
-  return [placelessName(id), ...words, "physical place and holders unknown"].join("  ·  ");
+  const words = content ? [placelessToken(target.off, state.layout.block_size, map.store.tokens[content.token])] : [];
+  return [placelessName(id), ...words, said("physical place and holders unknown")].join("  ·  ");
+}
+
+function placelessToken(pos, size, [id, text]) {
+  return said("token {pos} of its {size}: “{text}” (id {id})", { pos, size, text, id });
 }
 
 function placelessTable(map, state) {
   const rows = state.blocks.map((b, id) => [id + 1, b.slots.map((c) => (c ? map.tokenText(c.token) : "–")).join(" ")]);
-  return makeTable("Stored blocks (physical place unknown)", ["in order of storing", "tokens"], rows.slice(0, TABLE_ROWS));
+  return makeTable(said("Stored blocks (physical place unknown)"), [said("in order of storing"), said("tokens")], rows.slice(0, TABLE_ROWS));
 }

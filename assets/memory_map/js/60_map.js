@@ -89,7 +89,7 @@ class MemoryMap {
     this.withControls = data.controls !== false;
     this.maxHeight = data.height ?? 520;
     this.palette = data.payload.palette;
-    this.root.setAttribute("aria-label", data.payload.title || "Memory map");
+    this.root.setAttribute("aria-label", data.payload.title || said("Memory map"));
     if (data.selected_seq !== this.askedSeq) {
       this.askedSeq = data.selected_seq;
       this.chosenId = data.selected_seq ?? this.chosenId;
