@@ -79,7 +79,7 @@ def forest_of(view: RankView, max_runs: int = MAX_RUNS) -> Forest:
         num_runs_hidden=max(len(runs) - max_runs, 0),
         num_roots=sum(root.parent_block_hash is None for root in tree.roots),
         num_orphans=sum(root.parent_block_hash is not None for root in tree.roots),
-        num_in_rings=len(view.blocks) - len(tree.sizes),
+        num_in_rings=len(view.blocks) - len(tree.size),
     )
 
 
@@ -111,8 +111,10 @@ class _Tree:
                 self.roots.append(block)
             else:
                 self._children.setdefault(parent, []).append(block)
-        self.sizes: dict[BlockHash, tuple[int, int]] = {}
-        """Of each block: blocks in its tree, itself counted, and different ends."""
+        self.size: dict[BlockHash, int] = {}
+        """Blocks in each block's tree, itself counted."""
+        self.ends: dict[BlockHash, int] = {}
+        """Different ends of it."""
         self._measure()
         self.roots.sort(key=self._weight, reverse=True)
 
@@ -132,23 +134,26 @@ class _Tree:
         blocks = [block]
         while len(ahead := self.children(blocks[-1])) == 1:
             blocks.append(ahead[0])
-        size, ends = self.sizes[blocks[-1].block_hash]
+        size, ends = self.size[blocks[-1].block_hash], self.ends[blocks[-1].block_hash]
         is_unknown = depth == 0 and block.parent_block_hash is not None
         return Run(tuple(blocks), depth, position, ends, size - 1, is_unknown)
 
     def _measure(self) -> None:
         order = list(self.roots)
         for block in order:  # grows while it is walked: parents before children
-            order += self.children(block)
+            order += self._children.get(block.block_hash, ())
+        size = dict.fromkeys((block.block_hash for block in order), 1)
+        ends = dict.fromkeys(size, 0)
         for block in reversed(order):
-            below = [self.sizes[child.block_hash] for child in self.children(block)]
-            self.sizes[block.block_hash] = (
-                1 + sum(size for size, _ in below),
-                sum(ends for _, ends in below) or 1,
-            )
+            own, parent = block.block_hash, block.parent_block_hash
+            ends[own] = ends[own] or 1
+            if parent in size:
+                size[parent] += size[own]
+                ends[parent] += ends[own]
+        self.size, self.ends = size, ends
 
     def _weight(self, block: StoredBlock) -> int:
-        return self.sizes[block.block_hash][0]
+        return self.size[block.block_hash]
 
 
 def _sharing(run: Run) -> tuple[int, int]:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import threading
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from engine import trace_tool
 from engine.cache_events import BlockStored
@@ -50,6 +53,30 @@ class TestForest:
         forest = forest_of(view_of((1, 2, (1, 1)), (2, 1, (2, 2)), (3, 3, (3, 3)), (4, None, (4, 4))))
         assert [r.blocks[0].block_hash for r in forest.runs] == [4]
         assert forest.num_in_rings == 3
+
+    @given(parents=st.lists(st.one_of(st.none(), st.integers(0, 12)), max_size=12))
+    def test_every_block_is_in_one_run_or_in_a_ring(self, parents):
+        blocks = dict(enumerate(parents))
+        forest = forest_of(view_of(*((number, parent, (number, number)) for number, parent in blocks.items())))
+
+        def beginning(number: int) -> int | None:
+            """Where the way up ends; None in a ring."""
+            for _ in range(len(blocks) + 1):
+                if blocks[number] not in blocks:
+                    return number
+                number = blocks[number]
+            return None
+
+        def num_ends(number: int) -> int:
+            return sum(num_ends(child) for child, parent in blocks.items() if parent == number) or 1
+
+        reachable = [number for number in blocks if beginning(number) is not None]
+        assert sorted(block.block_hash for run in forest.runs for block in run.blocks) == reachable
+        assert forest.num_in_rings == len(blocks) - len(reachable)
+        assert forest.num_roots + forest.num_orphans == len({beginning(number) for number in reachable})
+        for run in forest.runs:
+            assert run.num_continuations == num_ends(run.blocks[-1].block_hash)
+            assert all(below.parent_block_hash == above.block_hash for above, below in pairwise(run.blocks))
 
     def test_a_long_chain_and_a_wide_cache_are_walked(self):
         long = forest_of(view_of(*((n, n - 1 if n else None, (n, n)) for n in range(5_000))))
