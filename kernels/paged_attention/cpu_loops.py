@@ -11,6 +11,7 @@ import numpy as np
 from numba import prange
 
 from kernels.numba_math import compiled, exponential, fetch_add, prefetch, widen
+from kernels.paged_attention.cpu_vectors import add_value_rows, has_wide_registers, score_rows
 
 # Numba takes the types of what it compiles from the arguments of the first call.
 # mypy: disable-error-code="no-untyped-def"
@@ -19,10 +20,14 @@ CHUNK = 128
 """Keys scored at a time: their scores stay in the first-level cache, their keys and values in the second."""
 TILE = 4
 """Query tokens that share one reading of the keys in prefill."""
+STRIP = 16
+"""Keys scored for all heads before the next ones, whose fetch is under way meanwhile."""
 AHEAD = 8
 """Keys between the one in work and the one being fetched: enough to hide a trip to memory."""
 WHOLE = -1
 """In place of a split's number: an item that sees all keys of its tokens."""
+
+WIDE_REGISTERS = has_wide_registers()
 
 U = np.uintp
 MINUS_INFINITY = np.float32(-inf)
@@ -152,6 +157,7 @@ def _attend_item(
 ):
     """Online softmax over the chunks of one work item."""
     num_heads, head_dim = sizes[0], sizes[2]
+    in_registers = WIDE_REGISTERS and head_dim == U(64)
     num_rows = count * num_heads
     row_max = np.full(num_rows, MINUS_INFINITY)
     row_sum = np.zeros(num_rows, np.float32)
@@ -159,7 +165,10 @@ def _attend_item(
     for first in range(start, stop, CHUNK):
         num_keys = min(CHUNK, stop - first)
         _locate(block_ids, first, num_keys, sizes, offsets)
-        _score(query, key_cache, value_cache, offsets, num_keys, count, sizes, scores)
+        if in_registers:
+            _score_in_registers(query, key_cache, value_cache, offsets, num_keys, count, sizes, scores)
+        else:
+            _score(query, key_cache, value_cache, offsets, num_keys, count, sizes, scores)
         for row in range(num_rows):
             # The keys of this chunk that the row's query may see: low .. high - 1.
             seen = position + np.int64(row // num_heads) + 1 - first
@@ -168,7 +177,10 @@ def _attend_item(
                 scores[row * CHUNK : row * CHUNK + num_keys], low, high, scale, soft_cap, row, row_max, row_sum,
                 out[row * head_dim : (row + 1) * head_dim],
             )  # fmt: skip
-        _add_values(scores, value_cache, offsets, num_keys, count, sizes, out)
+        if in_registers:
+            _add_values_in_registers(scores, value_cache, offsets, num_keys, count, sizes, out)
+        else:
+            _add_values(scores, value_cache, offsets, num_keys, count, sizes, out)
     for row in range(num_rows):
         total = row_sum[row] if row_sum[row] > ZERO else ONE
         lse[row] = row_max[row] + np.log(total)
@@ -249,6 +261,60 @@ def _add_values(weights, value_cache, offsets, num_keys, count, sizes, out):
             w0 = weights[row * U(CHUNK) + U(k)]
             for d in range(head_dim):
                 out[o + d] += w0 * widen(value_cache[v0 + d])
+
+
+@compiled()
+def _score_in_registers(query, key_cache, value_cache, offsets, num_keys, count, sizes, scores):
+    """`_score` for a head_dim of 64."""
+    num_heads, num_kv_heads, head_dim, _ = sizes
+    group, row_size = num_heads // num_kv_heads, num_kv_heads * head_dim
+    for first in range(U(0), U(num_keys), U(STRIP)):
+        end = min(first + U(STRIP), U(num_keys))
+        for k in range(first, end):
+            _fetch(value_cache, offsets[k], row_size)
+        for k in range(end, min(end + U(STRIP), U(num_keys))):
+            _fetch(key_cache, offsets[k], row_size)
+        for token in range(U(count)):
+            for kv_head in range(num_kv_heads):
+                head, row, left = kv_head * head_dim, token * num_heads + kv_head * group, group
+                while left > U(0):
+                    q, at = row * head_dim, row * U(CHUNK)
+                    if left >= U(4):
+                        score_rows(query, q, key_cache, offsets, head, first, end, scores, at, U(CHUNK), 4, 64)
+                        row, left = row + U(4), left - U(4)
+                    elif left == U(3):
+                        score_rows(query, q, key_cache, offsets, head, first, end, scores, at, U(CHUNK), 3, 64)
+                        left = U(0)
+                    elif left == U(2):
+                        score_rows(query, q, key_cache, offsets, head, first, end, scores, at, U(CHUNK), 2, 64)
+                        left = U(0)
+                    else:
+                        score_rows(query, q, key_cache, offsets, head, first, end, scores, at, U(CHUNK), 1, 64)
+                        left = U(0)
+
+
+@compiled()
+def _add_values_in_registers(weights, value_cache, offsets, num_keys, count, sizes, out):
+    """`_add_values` for a head_dim of 64."""
+    num_heads, num_kv_heads, head_dim, _ = sizes
+    group, keys = num_heads // num_kv_heads, U(num_keys)
+    for token in range(U(count)):
+        for kv_head in range(num_kv_heads):
+            head, row, left = kv_head * head_dim, token * num_heads + kv_head * group, group
+            while left > U(0):
+                o, at = row * head_dim, row * U(CHUNK)
+                if left >= U(4):
+                    add_value_rows(weights, at, U(CHUNK), value_cache, offsets, head, keys, out, o, 4, 64)
+                    row, left = row + U(4), left - U(4)
+                elif left == U(3):
+                    add_value_rows(weights, at, U(CHUNK), value_cache, offsets, head, keys, out, o, 3, 64)
+                    left = U(0)
+                elif left == U(2):
+                    add_value_rows(weights, at, U(CHUNK), value_cache, offsets, head, keys, out, o, 2, 64)
+                    left = U(0)
+                else:
+                    add_value_rows(weights, at, U(CHUNK), value_cache, offsets, head, keys, out, o, 1, 64)
+                    left = U(0)
 
 
 @numba.njit(inline="always")

@@ -100,13 +100,14 @@ def test_unwritten_tail_of_nan_is_not_read(target: Target, lengths: tuple[tuple[
 @pytest.mark.parametrize(
     "dtype, tolerance", [(torch.bfloat16, 2e-2), (torch.float16, 3e-3)], ids=["bfloat16", "float16"]
 )
-def test_half_precision(target: Target, dtype: torch.dtype, tolerance: float) -> None:
+@pytest.mark.parametrize("head_dim", [64, 80], ids=["dim64", "dim80"])
+def test_half_precision(target: Target, dtype: torch.dtype, tolerance: float, head_dim: int) -> None:
     backend, device = target
     if backend.name == "cpu" and dtype == torch.float16:
         pytest.skip("the cpu backend takes float32 and bfloat16")
     if backend.name == "triton" and device.type == "cpu" and dtype == torch.bfloat16:
         pytest.skip("Triton's interpreter multiplies bfloat16 as integers (triton issue 11584)")
-    check(target, Shape((6, 2), 80, 5, lengths=((30, 1), (5, 7)), dtype=dtype), tolerance)
+    check(target, Shape((6, 2), head_dim, 5, lengths=((30, 1), (5, 7)), dtype=dtype), tolerance)
 
 
 def test_padded_row_with_no_tokens_gives_zeros(target: Target) -> None:
