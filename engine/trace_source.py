@@ -5,14 +5,16 @@ What a source does not know is None or empty, and pages show it as unknown.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 from engine.event_base import Event
 from engine.remote.flow import Second, flow_of
 from engine.state import CacheState
 from engine.trace import Trace
+
+LONGEST_NAME, MOST_BLOCKS = 200, 1 << 30
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +30,23 @@ class SourceFacts:
     is_recorded: bool = False
     model: str | None = None
     num_blocks: int | None = None
+
+
+def info_of(facts: SourceFacts, kind: str) -> dict[str, Any]:
+    """What a trace made from such a source says of itself. `kind`: "server" or "recording"."""
+    known = {"name": facts.name, "model": facts.model, "server_num_blocks": facts.num_blocks}
+    return {"source": kind} | {key: value for key, value in known.items() if value is not None}
+
+
+def facts_of(info: Mapping[str, Any], name: str) -> SourceFacts:
+    """What a trace that was opened under `name` says of its source. It is foreign: odd values are left out."""
+    model, num_blocks = info.get("model"), info.get("server_num_blocks")
+    return SourceFacts(
+        name,
+        is_recorded=True,
+        model=model[:LONGEST_NAME] if isinstance(model, str) else None,
+        num_blocks=num_blocks if type(num_blocks) is int and 0 < num_blocks < MOST_BLOCKS else None,
+    )
 
 
 class TraceSource(Protocol):

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
-from functools import partial
-
 import streamlit as st
 
 from engine.state import CacheState
-from engine.trace_source import SourceFacts, WholeTrace
+from engine.trace_source import WholeTrace, facts_of
 from engine.trace_tool import summary
 from engine.usage import usage_of
 from views.charts import frame_table
-from views.experiments.asked import result_of
 from views.figures_of_usage import usage_figures
 from views.file_picker import TakenFile, pick_file, taken_file
 from views.frames_route import path_of
@@ -28,7 +24,7 @@ from views.tables import blocks_frame, regions_frame, sequences_frame
 from views.trace_downloads import draw_downloads
 
 FROM_A_SERVER = "This trace is a server's: it tells what was stored, not where it lies or who holds it."
-_PICKER, _CHOSEN = "trace_file", "chosen_trace_file"
+_PICKER, _CHOSEN, _OPENED = "trace_file", "chosen_trace_file", "opened_trace"
 _RECORDED, _ADDRESS = "recorded_run", "recorded"
 
 
@@ -48,13 +44,11 @@ def choose_file() -> TakenFile | None:
 
 
 def opened_trace(file: TakenFile) -> OpenedTrace | None:
-    """The trace, read once a file; None while it is read, or when the page says what is wrong with it."""
-    if file.problem:
-        st.html(notice(file.problem, "problem"))
-        return None
-    digest = hashlib.sha256(file.text.encode()).hexdigest()
-    opened = result_of("open_trace", (digest, file.name), partial(read_trace, file.text, file.name))
-    if opened is not None:
+    """The trace, read once a file; None when the page says what is wrong with it."""
+    opened, problem = _read_once(file)
+    if opened is None:
+        st.html(notice(problem, "problem"))
+    else:
         shown_traces().add(opened)
     return opened
 
@@ -71,9 +65,28 @@ def draw_opened(opened: OpenedTrace) -> None:
         st.html(usage_figures(step, usage_of(state)))
     elif not state.arena and trace.at(trace.num_steps).findable.ranks:
         st.html(notice(FROM_A_SERVER))
-        draw_moment(Shown(WholeTrace(trace, SourceFacts(opened.frames.title))), step, Words())
+        draw_moment(Shown(WholeTrace(trace, facts_of(trace.info, opened.frames.title))), step, Words())
     _draw_tables(state, step)
     draw_downloads(lambda: trace, step, has_blocks=bool(state.blocks), key="opened")
+
+
+def _read_once(file: TakenFile) -> tuple[OpenedTrace | None, str]:
+    """The trace, or the sentence that says why it cannot be had."""
+    known = st.session_state.get(_OPENED)
+    if known is None or known[0] != file:
+        with st.spinner("Reading the trace"):
+            known = st.session_state[_OPENED] = (file, _read(file))
+    outcome: tuple[OpenedTrace | None, str] = known[1]
+    return outcome
+
+
+def _read(file: TakenFile) -> tuple[OpenedTrace | None, str]:
+    if file.problem:
+        return None, file.problem
+    try:
+        return read_trace(file.text, file.name), ""
+    except ValueError as error:
+        return None, str(error)
 
 
 def _take() -> None:
@@ -94,6 +107,7 @@ def _recording_in_the_address() -> TakenFile | None:
 
 def _forget() -> None:
     st.session_state.pop(_CHOSEN, None)
+    st.session_state.pop(_OPENED, None)
     st.query_params.pop(_ADDRESS, None)
 
 

@@ -19,7 +19,7 @@ from engine.remote.server import RemoteServer
 SECONDS_TO_ANSWER = 120.0
 SECONDS_FOR_EVENTS = 1.0
 """Events of the last step may come after the answer."""
-LONGEST_PROMPT, MOST_TOKENS = 20_000, 512
+LONGEST_PROMPT, LONGEST_ANSWER, MOST_TOKENS = 20_000, 20_000, 512
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +90,7 @@ def ask(server: RemoteServer, wish: PromptWish, api_key: str = "") -> Asked:
     _wait_for_quiet(server)
     try:
         choice = answer["choices"][0]
-        text = str(choice["message"]["content"] if wish.as_chat else choice["text"])
+        text = str(choice["message"]["content"] if wish.as_chat else choice["text"])[:LONGEST_ANSWER]
     except (KeyError, IndexError, TypeError):
         raise HttpError(f"{address} answered without a text.") from None
     ids = _token_ids(answer, choice)

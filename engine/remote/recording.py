@@ -20,7 +20,7 @@ from engine.remote.history import History
 from engine.remote.kv_events import MAX_PAYLOAD, MessageError, decode_payload
 from engine.remote.publisher import TOPIC
 from engine.trace import Trace, TraceError
-from engine.trace_source import SourceFacts, WholeTrace
+from engine.trace_source import SourceFacts, WholeTrace, facts_of, info_of
 
 MAX_RECORDED_EVENTS, MAX_RECORDED_TOKENS = 1_000_000, 32_000_000
 Frames = tuple[bytes, int, bytes]
@@ -85,14 +85,17 @@ def history_of(data: bytes) -> History:
 
 
 def open_recording(data: bytes, facts: SourceFacts) -> WholeTrace:
-    """A recording, or a trace in JSON. Raises RecordingError or TraceError with one plain sentence."""
+    """A recording, of which `facts` are known, or a trace in JSON, which tells its own.
+
+    Raises RecordingError or TraceError with one plain sentence.
+    """
     if data[:1] in (b"{", b"\n", b" "):
         try:
-            return WholeTrace(Trace.from_json(data.decode("utf-8")), facts)
+            trace = Trace.from_json(data.decode("utf-8"))
         except UnicodeDecodeError:
             raise TraceError("This is not a trace file: it is not text.") from None
-    trace = history_of(data).trace({"source": "recording", "name": facts.name, "model": facts.model or ""})
-    return WholeTrace(trace, facts)
+        return WholeTrace(trace, facts_of(trace.info, facts.name))
+    return WholeTrace(history_of(data).trace(info_of(facts, "recording")), facts)
 
 
 def _rank_of(payload: bytes) -> int | None:

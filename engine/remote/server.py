@@ -24,7 +24,7 @@ from engine.remote.scraper import Scraper
 from engine.remote.subscriber import Subscriber
 from engine.state import CacheState
 from engine.trace import Trace
-from engine.trace_source import SourceFacts
+from engine.trace_source import SourceFacts, info_of
 
 SECONDS_UNTIL_UNWATCHED = 120.0
 SECONDS_BETWEEN_WATCHES = 5.0
@@ -127,9 +127,7 @@ class RemoteServer:
         return self.history.quiet_seconds
 
     def trace(self) -> Trace:
-        facts = self.facts
-        info = {"source": "server", "name": facts.name, "model": facts.model or ""}
-        return self.history.trace({key: value for key, value in info.items() if value})
+        return self.history.trace(info_of(self.facts, "server"))
 
     # -- its HTTP side, and how it is --
 

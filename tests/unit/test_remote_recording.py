@@ -11,7 +11,7 @@ import pytest
 from engine.remote.forest import forest_of
 from engine.remote.recording import RecordingError, history_of, open_recording, read_frames
 from engine.trace import Trace, TraceError
-from engine.trace_source import SourceFacts
+from engine.trace_source import SourceFacts, facts_of
 
 ROOT = Path(__file__).resolve().parents[2]
 RECORDING = (ROOT / "assets/traces/vllm-0.32-recorded.msgpack").read_bytes()
@@ -85,6 +85,20 @@ def test_the_trace_it_becomes_opens_again_and_shows_the_same():
         assert again.at(step).findable == source.at(step).findable
         assert shown(again, step) == plain_folds()[step]
     assert open_recording(again.to_json().encode(), SourceFacts("exported")).at(24) == again.at(24)
+
+
+def test_what_is_known_of_the_source_goes_with_the_trace():
+    facts = SourceFacts("vLLM", model="SmolLM2", num_blocks=24)
+    text = open_recording(RECORDING, facts).trace().to_json()
+    assert open_recording(text.encode(), SourceFacts("a file")).facts == SourceFacts(
+        "a file", is_recorded=True, model="SmolLM2", num_blocks=24
+    )
+
+
+@pytest.mark.parametrize("odd", [-1, 0, True, 1 << 40, "24", None, [24]])
+def test_odd_facts_of_a_foreign_trace_are_left_out(odd):
+    facts = facts_of({"model": odd if odd != "24" else 7, "server_num_blocks": odd}, "x")
+    assert (facts.model, facts.num_blocks) == (None, None)
 
 
 def test_unknown_places_and_owners_stay_unknown():
