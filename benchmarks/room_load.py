@@ -16,6 +16,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import os
 import random
 import re
 import tempfile
@@ -50,6 +51,7 @@ class Measured:
     fragments: list[float] = field(default_factory=list)
     resident: list[tuple[float, float]] = field(default_factory=list)
     num_frames: int = 0
+    cpu_share: float = 0.0
     num_moves_followed: int = 0
 
 
@@ -211,17 +213,24 @@ async def sample_memory(server: AppServer, measured: Measured, began: float) -> 
         await asyncio.sleep(SECONDS_BETWEEN_SAMPLES)
 
 
+def cpu_seconds(server: AppServer) -> float:
+    """What the server's process has computed so far, all its threads together."""
+    fields = Path(f"/proc/{server.process.pid}/stat").read_text().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
 async def load(server: AppServer, options: argparse.Namespace) -> dict[str, Any]:
     measured = Measured()
     async with Tab(server.url) as tab:
         presenter = Presenter(tab)
         code = await presenter.start(options.pace)
-        began = time.monotonic()
+        began, cpu_before = time.monotonic(), cpu_seconds(server)
         until = began + options.minutes * 60
         sampling = asyncio.create_task(sample_memory(server, measured, began))
         people = [Person(server.url, number, code, measured) for number in range(1, options.clients + 1)]
         await asyncio.gather(presenter.walk(until), *(person.live(until) for person in people))
         sampling.cancel()
+        measured.cpu_share = (cpu_seconds(server) - cpu_before) / (time.monotonic() - began)
         await asyncio.sleep(1.5)
         return figures(measured, presenter.health(), options)
 
@@ -246,6 +255,8 @@ def figures(measured: Measured, health: dict[str, float], options: argparse.Name
         "frames_received": measured.num_frames,
         "moves_followed": measured.num_moves_followed,
         "engine": health,
+        "server_cpus": round(measured.cpu_share, 2),
+        "machine_load": [round(load, 1) for load in os.getloadavg()],
         "resident_mb": {"at_quarter": settled[0], "at_end": settled[-1], "most": max(settled)} if settled else {},
     }
 
@@ -259,7 +270,17 @@ def print_table(found: dict[str, Any]) -> None:
     print(f"\n{'answers, ms':14} {'count':>7} {'p50':>8} {'p95':>8} {'p99':>8} {'worst':>8}")
     for kind, row in {**found["answers_ms"], "fragments": found["fragments_ms"]}.items():
         print(f"{kind:14} {row['count']:7} {row['p50']:8} {row['p95']:8} {row['p99']:8} {row['p100']:8}")
-    for name in ("unanswered", "foreign", "refusals", "frames_received", "moves_followed", "engine", "resident_mb"):
+    for name in (
+        "unanswered",
+        "foreign",
+        "refusals",
+        "frames_received",
+        "moves_followed",
+        "engine",
+        "server_cpus",
+        "machine_load",
+        "resident_mb",
+    ):
         print(f"{name:16} {found[name]}")
 
 
