@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import secrets
 import threading
+import time
 import weakref
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -223,8 +224,11 @@ def _with_texts_of(now: Moment, deed: Added | Forked, request_id: str) -> Moment
 
 
 def _keep_stepping(session: weakref.ref[EngineSession], stop: threading.Event, seconds: float) -> None:
+    """`seconds` from the begin of one step to the begin of the next; a step that takes longer is followed at once."""
+    begin = time.monotonic()
     while _advance_if_alive(session, stop):
-        stop.wait(seconds)
+        stop.wait(max(0.0, begin + seconds - time.monotonic()))
+        begin = time.monotonic()
 
 
 def _advance_if_alive(session: weakref.ref[EngineSession], stop: threading.Event) -> bool:

@@ -11,6 +11,7 @@ import pytest
 
 from engine import Engine, EngineConfig, SamplingParams
 from engine.loading import load_parts
+from engine.outputs import RequestOutput
 from engine.usage import usage_of
 from engine.weights import LoadedModel, load_model
 from tests.helpers.waiting import until
@@ -65,6 +66,23 @@ def test_a_run_goes_to_the_end_and_gives_the_blocks_back(session: EngineSession)
     assert session.moment.step == 9
     assert not session.moment.has_unfinished
     assert usage_of(session.moment.state).num_used_blocks == 0
+
+
+def test_the_pace_counts_from_step_to_step(session: EngineSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    session.add("abc", ENDLESS, as_chat=False)
+    begins: list[float] = []
+    step = session.engine.step
+
+    def slow_step() -> list[RequestOutput]:
+        begins.append(time.monotonic())
+        time.sleep(0.08)
+        return step()
+
+    monkeypatch.setattr(session.engine, "step", slow_step)
+    session.run(0.1)
+    until(lambda: len(begins) >= 6)
+    session.stop()
+    assert 0.5 <= begins[5] - begins[0] < 5 * 0.18
 
 
 def test_stop_returns_at_once_and_no_step_follows_but_the_one_under_way(session: EngineSession) -> None:
