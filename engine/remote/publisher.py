@@ -84,5 +84,9 @@ class Publisher:
         with self._lock:
             wanted = [(number, payload) for number, payload in self._kept if number >= first]
         for number, payload in wanted:
-            router.send_multipart([client, b"", number.to_bytes(8, "big"), payload])
-        router.send_multipart([client, b"", END_OF_REPLAY, b""])
+            router.send_multipart([client, b"", *self.replay_frames(self._topic, number.to_bytes(8, "big"), payload)])
+        router.send_multipart([client, b"", *self.replay_frames(b"", END_OF_REPLAY, b"")])
+
+    def replay_frames(self, topic: bytes, number: bytes, payload: bytes) -> list[bytes]:
+        """One answer, as vLLM 0.32 gives it; older ones leave the topic out."""
+        return [topic, number, payload]

@@ -1,8 +1,8 @@
 """Ask a server's replay socket for messages it has already sent.
 
 The request is two frames, an empty one and the first number wanted (8 bytes, big endian). The server answers with
-one message for each it still keeps, `[number, payload]` or `["", number, payload]`, and a last one whose payload is
-empty. Amounts and time are bounded: the answers come from another machine.
+one message for each it still keeps, `[number, payload]` (older vLLM) or `[topic, number, payload]`, each behind an
+empty frame or not, and a last one whose payload is empty. Amounts and time are bounded: the answers come from another machine.
 """
 
 from __future__ import annotations
@@ -47,6 +47,6 @@ def replayed(context: zmq.Context[Any], endpoint: Address, first: int) -> Iterat
 
 def read_answer(frames: list[bytes]) -> Answer | None:
     """Number and payload; None for the end mark and for anything else that is no answer."""
-    if len(frames) not in (2, 3) or len(frames[-2]) != 8 or not frames[-1]:
+    if not 2 <= len(frames) <= 4 or len(frames[-2]) != 8 or not frames[-1]:
         return None
     return int.from_bytes(frames[-2], "big"), frames[-1]

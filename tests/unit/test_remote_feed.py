@@ -135,13 +135,15 @@ def test_a_number_without_sense_is_dropped():
     [
         ([bytes(7) + b"\x05", b"data"], (5, b"data")),
         ([b"", bytes(7) + b"\x05", b"data"], (5, b"data")),
+        ([b"", b"kv", bytes(7) + b"\x05", b"data"], (5, b"data")),
         ([b"", b"\xff" * 8, b""], None),
+        ([b"", b"", b"\xff" * 8, b""], None),
         ([b"\xff" * 8, b""], None),
         ([b"data"], None),
         ([b"", b"short", b"data"], None),
-        ([b"", b"", bytes(8), b"data"], None),
+        ([b"", b"", b"", bytes(8), b"data"], None),
         ([], None),
     ],
 )
-def test_answers_of_two_or_three_frames(frames, answer):
+def test_answers_with_and_without_topic_and_empty_frame(frames, answer):
     assert read_answer(frames) == answer

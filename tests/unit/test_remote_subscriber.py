@@ -74,6 +74,23 @@ def test_what_was_sent_before_is_asked_for_and_what_comes_is_added(keep):
     assert not kinds(history, MessagesMissed)
 
 
+class OlderPublisher(Publisher):
+    """Answers without the topic, as vLLM did at first."""
+
+    def replay_frames(self, _topic: bytes, number: bytes, payload: bytes) -> list[bytes]:
+        return [number, payload]
+
+
+def test_replays_of_an_older_server_are_read(keep):
+    publisher = keep(OlderPublisher(ANY_PORT, ANY_PORT))
+    for number in range(5):
+        publisher.publish(one_block(number))
+    history, _ = listening(publisher, keep)
+    wait_until(lambda: hashes(history) == list(range(5)), "catching up")
+    publish_until_heard(publisher, history)
+    assert not kinds(history, MessagesMissed)
+
+
 def test_without_a_replay_socket_the_view_is_partial(keep):
     publisher = keep(Publisher(ANY_PORT))
     publisher.publish(one_block(0))
