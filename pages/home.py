@@ -42,13 +42,13 @@ TRY_FIRST = (
 
 st.title("See PagedAttention work")
 st.markdown(
-    """
-While a language model writes, it keeps the **keys and values** of every token so far: the KV cache. PagedAttention
-keeps them in small **blocks** that may lie anywhere in memory, and a **block table** for each sequence says where.
-
-Behind these pages runs a real engine with a real model, and every picture replays what its memory did. Where a lesson
-needs certain words, only the words are scripted, and the page says so.
-"""
+    "While a language model writes, it keeps the **keys and values** of every token so far: the KV cache. "
+    "PagedAttention keeps them in small **blocks** that may lie anywhere in memory, and a **block table** for each "
+    "sequence says where."
+)
+st.markdown(
+    "Behind these pages runs a real engine with a real model, and every picture replays what its memory did. Where a "
+    "lesson needs certain words, only the words are scripted, and the page says so."
 )
 
 st.header("Try first")

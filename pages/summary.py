@@ -16,63 +16,66 @@ from views.worded import draw_list, st
 @dataclass(frozen=True)
 class Detail:
     title: str
-    words: str
+    sentences: tuple[str, ...]
 
 
 DETAILS = (
     Detail(
         "Why room goes unused",
-        """
-- The length of a reply is known only when it ends.
-- A reservation is made when it begins. So it is made for the longest reply there may be.
-- What is not written is **internal fragmentation**: held and never used.
-- What will be written later is held as well, and for most of the request's life it is empty.
-- Runs that end leave gaps. When no gap is long enough, free memory is out of reach: **external fragmentation**.
-""",
+        (
+            "The length of a reply is known only when it ends.",
+            "A reservation is made when it begins. So it is made for the longest reply there may be.",
+            "What is not written is **internal fragmentation**: held and never used.",
+            "What will be written later is held as well, and for most of the request's life it is empty.",
+            "Runs that end leave gaps. When no gap is long enough, free memory is out of reach: **external "
+            "fragmentation**.",
+        ),
     ),
     Detail(
         "How blocks are given out",
-        """
-- The pool is cut into blocks of `block_size` slots, once, at the start.
-- A request takes a block when a token needs a slot and its last block is full.
-- When the request ends, its blocks go back to the queue of free blocks.
-- At most one block of a sequence is partly filled: the last.
-- A token that was just chosen is **known**. Its keys and values are **written** in the next step.
-""",
+        (
+            "The pool is cut into blocks of `block_size` slots, once, at the start.",
+            "A request takes a block when a token needs a slot and its last block is full.",
+            "When the request ends, its blocks go back to the queue of free blocks.",
+            "At most one block of a sequence is partly filled: the last.",
+            "A token that was just chosen is **known**. Its keys and values are **written** in the next step.",
+        ),
     ),
     Detail(
         "How attention reads them",
-        """
-- The keys and values of position `p` lie in slot `block_table[p // block_size] * block_size + p % block_size`.
-- The kernel goes along the table, block by block, in the order of the text.
-- It sums up the same products as without pages. The result does not depend on where blocks lie.
-""",
+        (
+            "The keys and values of position `p` lie in slot `block_table[p // block_size] * block_size + p % "
+            "block_size`.",
+            "The kernel goes along the table, block by block, in the order of the text.",
+            "It sums up the same products as without pages. The result does not depend on where blocks lie.",
+        ),
     ),
     Detail(
         "How blocks are shared",
-        """
-- A block counts the tables that name it: `ref_cnt`. It is free when none does.
-- Reading needs no copy. Who must write into a block that others hold copies it first: **copy-on-write**.
-- The paper shares at a **fork**, half-filled blocks too. vLLM finds full blocks by their **content**, and copies never.
-- A free block keeps its content until it is taken, so an equal prompt may find it again.
-""",
+        (
+            "A block counts the tables that name it: `ref_cnt`. It is free when none does.",
+            "Reading needs no copy. Who must write into a block that others hold copies it first: **copy-on-write**.",
+            "The paper shares at a **fork**, half-filled blocks too. vLLM finds full blocks by their "
+            "**content**, and copies never.",
+            "A free block keeps its content until it is taken, so an equal prompt may find it again.",
+        ),
     ),
     Detail(
         "What happens when blocks run out",
-        """
-- A waiting request waits. Nothing is reserved for it.
-- A running request that needs a block may make a later one give up all of its blocks: **preemption**.
-- That one comes back by computing its keys and values again, or by fetching them from CPU memory.
-""",
+        (
+            "A waiting request waits. Nothing is reserved for it.",
+            "A running request that needs a block may make a later one give up all of its blocks: **preemption**.",
+            "That one comes back by computing its keys and values again, or by fetching them from CPU memory.",
+        ),
     ),
     Detail(
         "What paging does not do",
-        """
-- It does not compress keys and values, and it does not leave any out.
-- It does not make attention approximate.
-- It does not make the kernel faster: look-ups cost a little. The gain is room for more requests at once.
-- How much that brings depends on the work, the model and the machine. Measure it on yours.
-""",
+        (
+            "It does not compress keys and values, and it does not leave any out.",
+            "It does not make attention approximate.",
+            "It does not make the kernel faster: look-ups cost a little. The gain is room for more requests at once.",
+            "How much that brings depends on the work, the model and the machine. Measure it on yours.",
+        ),
     ),
 )
 
@@ -109,7 +112,7 @@ draw_short_version()
 st.header("Details")
 for detail in DETAILS:
     with st.expander(detail.title):
-        st.markdown(detail.words)
+        draw_list(detail.sentences)
 
 st.header("Glossary")
 st.markdown("The names are vLLM's. *Also* gives older names and those of other engines.")

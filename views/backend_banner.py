@@ -13,7 +13,7 @@ from views.model_loading import draw_loading
 from views.server import default_model, model_shelf
 from views.words import translated
 
-NOISE = said(" This model has random weights, so its words are noise; its memory behaves like any other's.")
+NOISE = said("This model has random weights, so its words are noise; its memory behaves like any other's.")
 
 
 def banner_sentence(info: Mapping[str, Any]) -> str:
@@ -24,7 +24,7 @@ def banner_sentence(info: Mapping[str, Any]) -> str:
         "{info[model]} in {info[dtype]} on {info[device]}. Attention backend: {info[backend]} "
         "({info[backend_reason]}).{noise}",
         info=info,
-        noise=NOISE if info["model"] == "tiny-random" else "",
+        noise=said(" {noise}", noise=NOISE) if info["model"] == "tiny-random" else "",
     )
 
 

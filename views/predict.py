@@ -20,7 +20,7 @@ def draw_question(lesson: str) -> Question:
     asked = question(lesson, seed)
     with st.expander("Predict first, or fold this away", expanded=True, key=f"question_{lesson}"):
         st.html(_prompt(asked) + _verdict(_chosen(lesson, asked)))
-        choices, again = st.columns([5, 1], vertical_alignment="center")
+        choices, again = st.columns([4, 1], vertical_alignment="center")
         with choices:
             st.radio(
                 "Your prediction",

@@ -18,8 +18,8 @@ def pseudo(english: str) -> str:
         return "|".join(map(pseudo, english.split("|")))
     parts = KEPT.split(english)
     longer = "".join(part if i % 2 else re.sub(r"([aeiouAEIOU])", r"\1\1", part) for i, part in enumerate(parts))
-    padding = "~" * max(0, round(LONGER * len(english)) - len(longer) - 2)
-    return f"⟦{longer}{padding}⟧"
+    padding = "······· " * len(english)  # words of a usual length: lines can break
+    return f"⟦{longer}{padding[: max(0, round(LONGER * len(english)) - len(longer) - 2)].rstrip()}⟧"
 
 
 def untranslated(text: str) -> str:

@@ -27,13 +27,14 @@ class BlockGrid {
     const key = JSON.stringify([plan, count, unit]);
     if (key !== this.planKey) this.rebuild(plan, count, key);
     this.origin = { x, y: y + 20 * unit };
+    this.width = options.width;
     put(this.body, { transform: `translate(${f1(this.origin.x)} ${f1(this.origin.y)})` });
     put(this.title, { x, y: y + 13 * unit });
     return 20 * unit + plan.height;
   }
 
   entitle(text) {
-    putText(this.title, text);
+    putWord(this.title, text, this.width, this.map.picture.ruler);
     put(this.g, { "aria-label": text });
   }
 

@@ -26,7 +26,7 @@ class Arena {
     this.origin = { x, y: y + 20 * unit };
     put(this.body, { transform: `translate(${f1(x)} ${f1(this.origin.y)})` });
     put(this.title, { x, y: y + 13 * unit });
-    putText(this.title, said("one stretch of {n} slots", { n: numSlots }));
+    putWord(this.title, said("one stretch of {n} slots", { n: numSlots }), options.width, this.map.picture.ruler);
     return 20 * unit + arenaHeight(this.plan) + 6 * unit;
   }
 

@@ -51,7 +51,7 @@ class Tables {
     const rows = [];
     let top = y;
     for (const seq of this.shown(state)) {
-      heads.push({ seq, x, y: top });
+      heads.push({ seq, x, y: top, room: width });
       top = this.placeList(state.seqs[seq], seq, { x, y: top + 24 * unit, width }, rows) + 10 * unit;
     }
     this.paintHeads(heads);
@@ -77,11 +77,11 @@ class Tables {
     const unit = this.map.picture.unit;
     this.heads.use(list.length).forEach((head, i) => {
       if (i >= list.length) return;
-      const { seq, x, y } = list[i];
+      const { seq, x, y, room } = list[i];
       const width = paintChip(head.chip, { text: this.map.letter(seq), colour: this.map.colour(seq) }, 18 * unit);
       put(head.g, { transform: `translate(${f1(x)} ${f1(y)})`, class: seq === this.map.seq ? "head chosen" : "head" });
       put(head.text, { x: width + 6 * unit, y: 13 * unit });
-      putText(head.text, said("block table"));
+      putWord(head.text, said("block table"), room - width - 6 * unit, this.map.picture.ruler);
     });
   }
 

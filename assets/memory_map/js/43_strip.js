@@ -32,14 +32,17 @@ class TokenStrip {
     const top = y + 20 * unit;
     put(this.g, { style: `--o:${this.map.colour(this.map.seq)}`, "aria-label": said("Tokens of {name}", { name: this.map.seqName(this.map.seq) }) });
     put(this.title, { x, y: y + 13 * unit });
-    
-    const letter = this.map.letter(this.map.seq);
-    putText(this.title, first ? said("{letter} in reading order, from token {first}", { letter, first }) : said("{letter} in reading order", { letter }));
+    putWord(this.title, this.heading(first), width, this.map.picture.ruler);
     this.paintCells(s, cells, top);
     this.paintBrackets(state.layout.block_size, cells, top);
     this.paintFlags(s, cells, x, top, width);
     this.keepLines = Math.max(lines, this.reservedLines(s, cells, width));
     return 30 * unit + this.keepLines * this.lineH;
+  }
+
+  heading(first) {
+    const letter = this.map.letter(this.map.seq);
+    return first ? said("{letter} in reading order, from token {first}", { letter, first }) : said("{letter} in reading order", { letter });
   }
 
   cellWidth(text) {
@@ -129,9 +132,13 @@ class TokenStrip {
       const y = top + b.line * this.lineH + 44 * unit;
       put(node.line, { d: `M${f1(b.from + 1)} ${f1(y)}v3H${f1(b.to - 1)}v-3` });
       put(node.text, { x: (b.from + b.to) / 2, y: y + 12 * unit });
-      const label = b.to - b.from > 60 * unit ? said("block {id}", { id: b.logical }) : String(b.logical);
-      putText(node.text, label);
+      putText(node.text, this.bracketLabel(b, 60 * unit));
     });
+  }
+
+  bracketLabel({ logical, from, to }, leastRoom) {
+    const label = said("block {id}", { id: logical });
+    return to - from > Math.max(leastRoom, this.map.picture.ruler.width(label)) ? label : String(logical);
   }
 
   // The two cursors. When their labels would collide they share one.
@@ -154,13 +161,15 @@ class TokenStrip {
     });
   }
 
-  // A label beside its line, on the side where there is room.
+  // A label beside its line, on the side where there is room; shortened where neither has enough.
   label(flag, text, x, width, side = "start") {
-    const w = this.map.picture.ruler.width(text);
-    const fitsRight = flag.x + 4 + w <= x + width;
-    const fitsLeft = flag.x - 4 - w >= x;
-    const anchor = (side === "start" && fitsRight) || !fitsLeft ? "start" : "end";
-    return { text, anchor, x: flag.x + (anchor === "start" ? -1 : 1) };
+    const { ruler } = this.map.picture;
+    const right = x + width - flag.x - 4;
+    const left = flag.x - 4 - x;
+    const w = ruler.width(text);
+    const fits = w <= right || w <= left;
+    const anchor = (fits ? (side === "start" && w <= right) || w > left : right >= left) ? "start" : "end";
+    return { text: fits ? text : ruler.fit(text, Math.max(right, left)), anchor, x: flag.x + (anchor === "start" ? -1 : 1) };
   }
 
   pairLabels(kv, end, x, width) {

@@ -13,7 +13,7 @@ class Controls {
     this.back = this.button("‹", said("Step back (left arrow)"), () => this.step(-1), "icon");
     this.playing = this.button("", said("Play (space)"), () => this.toggle(), "play");
     this.playIcon = htmlEl("span", "", this.playing, "▶");
-    this.playWord = htmlEl("span", "word", this.playing);
+    this.playWord = htmlEl("span", "word", this.playing, ` ${said("Play")}`);
     this.forward = this.button("›", said("Step forward (right arrow)"), () => this.step(1), "icon");
     this.last = this.button("»", said("Last frame (End)"), () => this.go(this.map.store.length - 1), "icon");
     this.range = htmlEl("input", "range", this.bar);
