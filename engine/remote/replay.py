@@ -2,7 +2,8 @@
 
 The request is two frames, an empty one and the first number wanted (8 bytes, big endian). The server answers with
 one message for each it still keeps, `[number, payload]` (older vLLM) or `[topic, number, payload]`, each behind an
-empty frame or not, and a last one whose payload is empty. Amounts and time are bounded: the answers come from another machine.
+empty frame or not, and a last one whose payload is empty. Amounts and time are bounded: the answers come from another
+machine.
 """
 
 from __future__ import annotations
