@@ -11,6 +11,7 @@ from engine import Engine, SamplingParams
 from engine.questions import question
 from engine.usage import usage_of
 from tests.helpers.app_server import AppServer
+from tests.helpers.course_reader import DESKTOP, CourseReader
 from tests.helpers.room_page import PATIENCE, RoomPage
 from views.room.reach import ONLY_HERE
 from views.room.room import TEMPERATURE
@@ -113,6 +114,19 @@ def test_an_attendee_has_no_controls_and_reads_no_names(room: Class) -> None:
         assert "Names" not in tab.page.inner_text("[data-testid=stMain]")
         assert "Guest 1" not in tab.page.content()
     assert "Ada" not in room.bob.page.content()
+
+
+@pytest.mark.parametrize("size", [(1280, 900), (1024, 768), (375, 812)], ids=["desktop", "projector", "phone"])
+def test_the_page_in_a_room_is_accessible_in_both_themes_and_never_scrolls_sideways(
+    room: Class, size: tuple[int, int]
+) -> None:
+    for tab in (room.presenter, room.ada):
+        reader = CourseReader(tab.page, tab.base_url)
+        reader.resize(*size)
+        reader.settle()
+        assert reader.accessibility_violations() == []
+        assert reader.widest() <= size[0]
+        reader.resize(*DESKTOP.values())
 
 
 def test_i_am_stuck_is_counted_on_the_bar_and_named_for_the_presenter_alone(room: Class) -> None:
