@@ -45,6 +45,15 @@ def flat_view(tensor: torch.Tensor) -> Any:
     return bits.numpy().reshape(-1)
 
 
+def lasting_view(tensor: torch.Tensor) -> Any:
+    """`flat_view` of a weight or cache that many steps read from one place: made once, and kept on the tensor."""
+    view = getattr(tensor, "_flat_view", None)
+    if view is None:
+        view = flat_view(tensor)
+        tensor._flat_view = view  # type: ignore[attr-defined]
+    return view
+
+
 @intrinsic
 def widen(_context, stored):
     """A cache element as float32: itself, or bfloat16 bits moved to the upper half of a float32."""

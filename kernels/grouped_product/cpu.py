@@ -11,7 +11,7 @@ from numba import prange
 from torch import Tensor
 
 from kernels.grouped_product.vnni import GROUP, ROWS, group_bytes, multiply_tile
-from kernels.numba_math import compiled, flat_view
+from kernels.numba_math import compiled, flat_view, lasting_view
 from kernels.threads import match_threads
 
 U = np.uintp
@@ -49,7 +49,7 @@ def grouped_product(x: Tensor, packed: Tensor) -> Tensor:
     tiles, groups, size = packed.shape
     out = torch.empty(len(x), tiles * ROWS)
     multiply = _multiply_four_bits if size == group_bytes(4) else _multiply_eight_bits
-    multiply(flat_view(packed), tiles, groups, flat_view(x.float().contiguous()), len(x), flat_view(out))
+    multiply(lasting_view(packed), tiles, groups, flat_view(x.float().contiguous()), len(x), flat_view(out))
     return out
 
 

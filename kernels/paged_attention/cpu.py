@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from kernels.numba_math import flat_view
+from kernels.numba_math import flat_view, lasting_view
 from kernels.paged_attention.cpu_loops import attend_batch
 from kernels.threads import match_threads
 
@@ -28,7 +28,7 @@ def paged_attention(
     _, block_size, num_kv_heads, _ = key_cache.shape
     out, lse = np.empty(query.numel(), np.float32), np.empty(num_tokens * num_heads, np.float32)
     attend_batch(
-        flat_view(query.float().contiguous()), flat_view(key_cache), flat_view(value_cache),
+        flat_view(query.float().contiguous()), lasting_view(key_cache), lasting_view(value_cache),
         block_table.numpy(), seq_lens.numpy(), query_start_loc.numpy(),
         num_heads, num_kv_heads, head_dim, block_size,
         np.float32(scale), sliding_window or 0, np.float32(soft_cap or 0.0), match_threads(),

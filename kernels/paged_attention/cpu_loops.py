@@ -18,6 +18,8 @@ from kernels.paged_attention.cpu_vectors import add_value_rows, has_wide_registe
 
 CHUNK = 128
 """Keys scored at a time: their scores stay in the first-level cache, their keys and values in the second."""
+FEW_KEYS = 256
+"""Of the whole batch: waking the other threads would take longer than attending to them."""
 TILE = 4
 """Query tokens that share one reading of the keys in prefill."""
 STRIP = 16
@@ -60,11 +62,18 @@ def attend_batch(
     part_lse = np.empty(num_parts * num_heads, np.float32)
     taken = np.zeros(1, np.int64)
     unfinished = splits[:, 2].copy()
-    for _ in prange(min(num_threads, len(items))):
+    # The others need not be woken for little work.
+    if len(items) == 1 or np.sum(seq_lens) <= FEW_KEYS:
         _work(
             query, key_cache, value_cache, block_table, sizes, scale, window, soft_cap, items, splits,
             taken, unfinished, part_out, part_lse, out, lse,
         )  # fmt: skip
+    else:
+        for _ in prange(min(num_threads, len(items))):
+            _work(
+                query, key_cache, value_cache, block_table, sizes, scale, window, soft_cap, items, splits,
+                taken, unfinished, part_out, part_lse, out, lse,
+            )  # fmt: skip
 
 
 @compiled()

@@ -4,7 +4,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from kernels.numba_math import compiled, flat_view, narrow, widen
+from kernels.numba_math import compiled, flat_view, lasting_view, narrow, widen
 
 # Numba takes the types of what it compiles from the arguments of the first call.
 # mypy: disable-error-code="no-untyped-def"
@@ -12,7 +12,7 @@ from kernels.numba_math import compiled, flat_view, narrow, widen
 
 def rms_norm(hidden: Tensor, weight: Tensor, eps: float) -> Tensor:
     out = torch.empty_like(hidden, memory_format=torch.contiguous_format)
-    _normalise_rows(flat_view(hidden.contiguous()), flat_view(weight), np.float32(eps), flat_view(out))
+    _normalise_rows(flat_view(hidden.contiguous()), lasting_view(weight), np.float32(eps), flat_view(out))
     return out
 
 

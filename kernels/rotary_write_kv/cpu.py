@@ -4,7 +4,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from kernels.numba_math import compiled, flat_view, narrow, widen
+from kernels.numba_math import compiled, flat_view, lasting_view, narrow, widen
 
 # Numba takes the types of what it compiles from the arguments of the first call.
 # mypy: disable-error-code="no-untyped-def"
@@ -17,7 +17,8 @@ def rotary_write_kv(
     num_kv_heads = key_cache.shape[2]
     query = torch.empty(num_tokens, all_heads - 2 * num_kv_heads, head_dim, dtype=qkv.dtype)
     _turn_and_store(
-        flat_view(qkv.contiguous()), flat_view(cos), flat_view(sin), flat_view(key_cache), flat_view(value_cache),
+        flat_view(qkv.contiguous()), lasting_view(cos), lasting_view(sin), lasting_view(key_cache),
+        lasting_view(value_cache),
         slot_mapping.numpy(), query.shape[1], num_kv_heads, head_dim, flat_view(query),
     )  # fmt: skip
     return query
