@@ -1,0 +1,115 @@
+"""A room's line and frames, spoken to directly: what a page of ours would never send."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from typing import Any
+
+import pytest
+import websockets
+
+from benchmarks.streamlit_client import Tab
+from tests.helpers.app_server import AppServer
+from tests.helpers.asynchronous import run_to_end
+from views.room.codes import new_member_id, new_token
+
+SECONDS = 30.0
+
+
+class Room:
+    """Started by a tab that speaks Streamlit's protocol."""
+
+    def __init__(self, url: str, identity: dict[str, Any], code: str) -> None:
+        self.url, self.identity, self.code = url, identity, code
+
+    async def say(self, *messages: Any, origin: str | None = None, path: str = "") -> tuple[list[Any], int | None]:
+        """What the line answers to these messages until it closes or half a second passes, and its close code."""
+        address = f"{self.url.replace('http', 'ws')}/api/room/{self.code}{path}"
+        heard: list[Any] = []
+        async with websockets.connect(address, origin=None if origin is None else websockets.Origin(origin)) as line:
+            try:
+                for message in messages:
+                    await line.send(message if isinstance(message, str | bytes) else json.dumps(message))
+                while True:
+                    heard.append(json.loads(await asyncio.wait_for(line.recv(), 0.5)))
+            except websockets.ConnectionClosed:
+                return heard, line.close_code
+            except TimeoutError:
+                return heard, None
+
+
+async def started_room(url: str) -> Room:
+    async with Tab(url) as tab:
+        await tab.open("room")
+        await tab.click("Start a room")
+        deadline = asyncio.get_running_loop().time() + SECONDS
+        while not (found := re.search(r'data-room-code="(\w+)"', tab.html)):
+            assert asyncio.get_running_loop().time() < deadline
+            await asyncio.sleep(0.1)
+        return Room(url, tab.component("room_line")["identity"], found[1])
+
+
+@pytest.fixture(scope="module")
+def room(app_server: AppServer) -> Room:
+    return run_to_end(started_room(app_server.url))
+
+
+def attendee() -> dict[str, Any]:
+    return {"member": new_member_id(), "name": "Eve"}
+
+
+@pytest.mark.parametrize(
+    "greeting", ["not json", "[]", "3", "[" * 4000, '{"member": "' + "x" * 9000 + '"}', b"\x00\xff"], ids=range(6)
+)
+def test_a_greeting_that_makes_no_sense_closes_the_line(room: Room, greeting: str | bytes) -> None:
+    assert run_to_end(room.say(greeting)) == ([], 1003)
+
+
+@pytest.mark.parametrize(
+    ("identity", "why"),
+    [
+        ({}, "This tab is not in the room. Join again with the code."),
+        ({"member": "<b>"}, "This tab is not in the room. Join again with the code."),
+        ({"member": new_member_id(), "token": new_token()}, "Only the presenter can do this."),
+        ({"member": new_member_id(), "token": {"a": 1}}, "Only the presenter can do this."),
+    ],
+)
+def test_a_stranger_and_a_forger_are_told_so_and_nothing_else(room: Room, identity: Any, why: str) -> None:
+    assert run_to_end(room.say(identity)) == ([{"state": "stranger", "why": why}], 1000)
+
+
+def test_an_attendee_cannot_move_the_room_and_hears_nothing_about_people(room: Room) -> None:
+    [before], _ = run_to_end(room.say(attendee()))
+    heard, code = run_to_end(room.say(attendee(), {"place": {"path": "batch", "query": ""}}))
+    [after], _ = run_to_end(room.say(attendee()))
+    assert code == 1003
+    assert (after["stamp"], after["place"]) == (before["stamp"], before["place"])
+    assert all(set(news) == {"state", "place", "stamp", "is_stuck"} for news in (before, *heard, after))
+
+
+@pytest.mark.parametrize("place", [{"path": "https://elsewhere.example"}, {"path": 3}, "batch", None, {}])
+def test_the_presenter_moves_the_room_to_pages_of_ours_only(room: Room, place: Any) -> None:
+    [before, *_], code = run_to_end(room.say(room.identity, {"place": place}))
+    [after, *_], _ = run_to_end(room.say(attendee()))
+    assert (code, after["stamp"]) == (1003, before["stamp"])
+
+
+def test_the_presenter_moves_the_room_without_what_is_their_own(room: Room) -> None:
+    place = {"path": "live_engine", "query": "engine=key-to-my-engine&prompt=abc"}
+    run_to_end(room.say(room.identity, {"place": place}))
+    [news, *_], _ = run_to_end(room.say(attendee()))
+    assert news["place"] == {"path": "live_engine", "query": "prompt=abc"}
+
+
+def test_a_page_of_another_origin_gets_neither_line_nor_frames(room: Room) -> None:
+    for path, greeting in (("", attendee()), ("/frames", {"trace_id": "", "have": 0})):
+        assert run_to_end(room.say(greeting, origin="http://elsewhere.example", path=path)) == ([], 1008)
+
+
+def test_an_unknown_room_is_missing_and_a_token_of_another_opens_nothing(room: Room) -> None:
+    nowhere = Room(room.url, room.identity, "00000000")
+    for greeting in (attendee(), room.identity):
+        assert run_to_end(nowhere.say(greeting)) == ([{"state": "missing"}], 1000)
+    assert run_to_end(nowhere.say({"trace_id": "", "have": 0}, path="/frames")) == ([], 1008)
