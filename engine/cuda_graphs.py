@@ -91,7 +91,7 @@ class DecodeGraphs:
         return recorded.logits[:count]
 
     def _record(self, batch: StaticBatch) -> _Recorded:
-        stream = torch.cuda.Stream()
+        stream = torch.cuda.Stream()  # type: ignore[no-untyped-call]
         stream.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(stream):
             for _ in range(WARM_UP_RUNS):
