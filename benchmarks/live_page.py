@@ -66,6 +66,8 @@ def main() -> None:
             page = chromium.new_page(viewport={"width": 1280, "height": 900})
             live = LivePage(page, server.url)
             _report_clicks(live, chosen.clicks)
+            for pace in ("20 steps a second", "As fast as it can"):
+                _report_run(live, pace)
             _report_long_run(live, chosen.steps)
 
 
@@ -81,24 +83,32 @@ def _report_clicks(live: LivePage, clicks: int) -> None:
     _say("Step click, beyond the engine's own time", beyond, "ms")
 
 
-def _report_long_run(live: LivePage, steps: int) -> None:
-    live.button("reset").click()
-    live.open(
-        prompt="Once upon a time", num_blocks=512, block_size=8, max_tokens=2000, pace="As fast as it can",
-        stop_at_end="false",
-    )  # fmt: skip
-    cdp = live.page.context.new_cdp_session(live.page)
-    live.add()
+def _report_run(live: LivePage, pace: str) -> None:
+    _open_long(live, pace)
     live.button("run").click()
     moments = live.page.evaluate(WATCH, SECONDS_OF_RUN)
-    gaps = [b - a for a, b in pairwise(moments)]
-    print(f"Run: the map showed another step {len(moments) / SECONDS_OF_RUN:.1f} times a second")
-    _say("Run: between two pictures", gaps, "ms")
+    print(f"Run, {pace.lower()}: the map showed another step {len(moments) / SECONDS_OF_RUN:.1f} times a second")
+    _say("Between two pictures", [b - a for a, b in pairwise(moments)], "ms")
+    live.button("pause").click()
+
+
+def _report_long_run(live: LivePage, steps: int) -> None:
+    _open_long(live, "As fast as it can")
+    cdp = live.page.context.new_cdp_session(live.page)
+    live.button("run").click()
     _wait_for_steps(live, steps, cdp)
     for name, order in _orders(live.page).items():
         times = live.page.locator(".st-key-memory_map .mm").evaluate(SCRUB, order)
         _say(f"Scrubbing {len(order)} frames {name}", times, "ms")
         _report_memory(cdp, f"after scrubbing {name}")
+
+
+def _open_long(live: LivePage, pace: str) -> None:
+    """One request that goes on for 2,000 tokens."""
+    live.open(
+        prompt="Once upon a time", num_blocks=512, block_size=8, max_tokens=2000, pace=pace, stop_at_end="false"
+    )  # fmt: skip
+    live.add()
 
 
 def _wait_for_steps(live: LivePage, steps: int, cdp: CDPSession) -> None:

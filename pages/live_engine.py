@@ -6,12 +6,11 @@ import streamlit as st
 
 from views.backend_banner import backend_banner
 from views.html_parts import notice
-from views.live_controls import draw_buttons, draw_prompt, draw_request_choice, draw_settings
+from views.live_controls import draw_prompt, draw_settings
+from views.live_engine import draw_engine
 from views.live_link import arrival_of, draw_arrival
-from views.live_picture import draw_picture
 from views.live_session import live_session, waits_for_reset
 from views.live_settings import chosen_model, rules
-from views.live_tools import draw_tools, take_selection
 from views.model_loading import wait_for_model
 from views.tab import this_tab
 from views.url_values import correct_address, draw_notes
@@ -30,13 +29,8 @@ draw_notes()
 
 model = wait_for_model(chosen_model())
 session = live_session(tab, model, arrival)
-moment = session.moment
 what_runs.html(backend_banner(session.engine.trace.info))
 draw_arrival(arrival)
-with prompt_side:
-    draw_buttons(tab, session, moment)
-chosen = draw_request_choice(session, moment)
 if waits_for_reset(session, model.weights.name):
     st.html(notice("The new engine settings apply after Reset, which drops the requests there are."))
-draw_picture(session, chosen, moment.is_running, take_selection)
-draw_tools(session, chosen, moment.is_running)
+draw_engine(tab, session)

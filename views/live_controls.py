@@ -75,13 +75,14 @@ def draw_request_choice(session: EngineSession, moment: Moment) -> str | None:
         st.session_state["request"] = names[-1]
     with st.container(horizontal=True, vertical_alignment="bottom", key="request_controls"):
         chosen = str(st.pills("Request", names, key="request", required=True))
-        is_free, status = moment.goal is None, moment.state.requests[chosen].status
+        is_over = moment.state.requests[chosen].status in ("finished", "refused")
+        is_off = is_over or moment.goal is not None
         st.button(
-            f"Fork {chosen}", key="fork", disabled=not is_free or status != "running", on_click=_fork,
+            f"Fork {chosen}", key="fork", disabled=is_off, on_click=_fork,
             args=(session, chosen),
         )  # fmt: skip
         st.button(
-            f"Abort {chosen}", key="abort", disabled=not is_free or status in ("finished", "refused"), on_click=_abort,
+            f"Abort {chosen}", key="abort", disabled=is_off, on_click=_abort,
             args=(session, chosen),
         )  # fmt: skip
     return chosen

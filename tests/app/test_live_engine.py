@@ -83,6 +83,13 @@ def test_reset_starts_a_new_engine(open_page: OpenPage) -> None:
     assert "data-request" not in all_html(app)
 
 
+def test_a_request_that_does_not_run_yet_cannot_be_forked_and_the_page_says_so(open_page: OpenPage) -> None:
+    app = press(press(open_page(LIVE_ENGINE, prompt="abc"), "add"), "fork")
+    assert "Only a running request with one sequence can be forked; 'A' is not." in sentences(app)
+    press(press(app, "step"), "fork")
+    assert 'data-request="B" data-status="running"' in all_html(app)
+
+
 def test_a_run_that_was_reset_can_be_brought_back_step_by_step(open_page: OpenPage) -> None:
     app = press(press(press(open_page(LIVE_ENGINE, prompt="abc", seed="3"), "add"), "step"), "step")
     told = re.findall(r'data-text="A">(.*?)</span>', all_html(app))
