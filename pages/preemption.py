@@ -10,8 +10,8 @@ from views.charts import draw_chart, frame_table, line_chart
 from views.course import PREEMPTION
 from views.experiments import preemption as this
 from views.experiments.asked import result_of
-from views.experiments.controls import choose_model, type_number, type_text
-from views.kept import kept, kept_key, set_kept
+from views.experiments.controls import choose_model, slide_number, type_number, type_text
+from views.kept import set_kept
 from views.model_loading import wait_for_model
 
 ATTEMPT = "preemption_attempt"
@@ -26,8 +26,7 @@ def draw_controls() -> tuple[str, str, int, int, int]:
         block_size = type_number(this.KEY, this.BLOCK_SIZE)
     with right:
         max_tokens = type_number(this.KEY, this.MAX_TOKENS)
-    num_blocks = kept(this.KEY, this.POOL, int(this.POOL.default))
-    st.slider(this.POOL.name, int(this.POOL.low), int(this.POOL.high), key=kept_key(this.KEY, this.POOL.key))
+    num_blocks = slide_number(this.KEY, this.POOL)
     return text, model, num_blocks, block_size, max_tokens
 
 

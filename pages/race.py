@@ -9,15 +9,14 @@ from views.charts import draw_chart, frame_table
 from views.course import RACE
 from views.experiments import race as this
 from views.experiments.asked import result_of
-from views.experiments.controls import type_number, type_text
+from views.experiments.controls import choose, type_number, type_text
 from views.experiments.race_charts import split_chart, time_chart
-from views.kept import kept, kept_key, set_kept
+from views.kept import set_kept
 from views.url_values import NumberRule
 
 
 def draw_controls() -> this.Inputs:
-    workload = kept(this.KEY, this.WORKLOAD, this.WORKLOAD.options[0])
-    st.pills("Arrivals", this.WORKLOAD.options, key=kept_key(this.KEY, "workload"), required=True)
+    workload = choose(this.KEY, this.WORKLOAD)
     arrival_side, memory_side = st.columns(2, gap="large")
     with memory_side:
         num_blocks, block_size, limit = draw_numbers(this.BLOCKS, this.BLOCK_SIZE, this.LIMIT)
@@ -66,8 +65,7 @@ def draw_split(lanes: this.Lanes) -> None:
 
 def draw_time(lanes: this.Lanes) -> None:
     st.header("Over time")
-    measure = kept(this.KEY, this.MEASURE, this.MEASURE.options[0])
-    st.pills("Over time", this.MEASURE.options, key=kept_key(this.KEY, "measure"), required=True)
+    measure = choose(this.KEY, this.MEASURE)
     table = this.over_time(lanes, measure)
     draw_chart(time_chart(table, measure), table, f"{measure}, by step", key="over_time")
 

@@ -9,9 +9,8 @@ from views.backend_banner import backend_banner
 from views.course import SABOTAGE
 from views.experiments import sabotage as this
 from views.experiments.asked import result_of
-from views.experiments.controls import choose_model, type_number, type_text
+from views.experiments.controls import choose, choose_model, type_number, type_text
 from views.html_parts import figures
-from views.kept import kept, kept_key
 from views.model_loading import wait_for_model
 from views.told import told_figures
 
@@ -26,11 +25,7 @@ def draw_model_choice() -> tuple[str, int]:
 
 
 def draw_deeds() -> str:
-    deed = kept(this.KEY, this.DEED, this.DEED.options[0])
-    titles = {name: this.saboteur_of(name).title for name in this.DEEDS}
-    st.pills(
-        "Break this", this.DEED.options, key=kept_key(this.KEY, "deed"), format_func=titles.__getitem__, required=True
-    )
+    deed = choose(this.KEY, this.DEED, {name: this.saboteur_of(name).title for name in this.DEEDS})
     saboteur = this.saboteur_of(deed)
     lesson.beats(saboteur.sentence, saboteur.meaning, facts={})
     return deed

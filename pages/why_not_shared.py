@@ -10,12 +10,11 @@ from views import lesson
 from views.course import WHY_NOT_SHARED
 from views.experiments import why_not_shared as this
 from views.experiments.asked import result_of
-from views.experiments.controls import choose_model, type_number, type_text
+from views.experiments.controls import choose, choose_model, type_number, type_text
 from views.html_parts import figures
-from views.kept import draw_corrections, kept, kept_key, set_kept
+from views.kept import draw_corrections, set_kept
 from views.model_loading import wait_for_model
 from views.told import told_figures
-from views.url_values import ChoiceRule
 
 if TYPE_CHECKING:
     from engine.lab.why_not_shared import SharingAnswer
@@ -26,17 +25,11 @@ def draw_prompts() -> tuple[str, str, str, str]:
     first_side, second_side = st.columns(2, gap="medium")
     with first_side:
         first = type_text(this.KEY, this.FIRST, this.DEFAULT_FIRST, height=90)
-        first_as = draw_kind(this.FIRST_AS)
+        first_as = choose(this.KEY, this.FIRST_AS)
     with second_side:
         second = type_text(this.KEY, this.SECOND, this.DEFAULT_SECOND, height=90)
-        second_as = draw_kind(this.SECOND_AS)
+        second_as = choose(this.KEY, this.SECOND_AS)
     return first, second, first_as, second_as
-
-
-def draw_kind(rule: ChoiceRule) -> str:
-    kind = kept(this.KEY, rule, this.PLAIN)
-    st.pills(rule.name, rule.options, key=kept_key(this.KEY, rule.key), required=True)
-    return kind
 
 
 def draw_settings() -> tuple[str, int]:

@@ -63,7 +63,7 @@ def test_bad_numbers_in_the_address_are_corrected_and_said_so(
 @pytest.mark.parametrize(
     ("page", "query", "sentence"),
     [
-        (SABOTAGE, {"deed": "everything"}, "Deed: 'everything' in the address is not known here, so it is swap."),
+        (SABOTAGE, {"deed": "everything"}, "Break this: 'everything' in the address is not known here, so it is swap."),
         (SHUFFLE, {"move": "<b>"}, "What moves: '<b>' in the address is not known here, so it is memory_only."),
         (EQUATION, {"model": "gpt-5"}, "Model: 'gpt-5' in the address is not known here, so it is tiny-random."),
         (RACE, {"workload": "typed"}, "Arrivals: 'typed' in the address is not known here, so it is like Alpaca, a "
@@ -130,15 +130,15 @@ def test_the_page_says_how_long_it_has_run_and_shows_the_result_when_it_comes(
     gate.set()
     until_loaded(app)
     assert figure(app, "tokens") == "all equal"
-    assert runs == [12]
+    assert runs == [8]
 
 
 def test_a_result_is_kept_for_its_inputs(open_page: OpenPage, monkeypatch: pytest.MonkeyPatch) -> None:
     runs = count_runs(monkeypatch)
     app = open_page(EQUATION.file)
-    for tokens in (5, 12, 5):
+    for tokens in (5, 8, 5):
         until_loaded(app.number_input(key="equation_max_tokens").set_value(tokens).run())
-    assert runs == [12, 5]
+    assert runs == [8, 5]
     assert figure(app, "tokens") == "all equal"
 
 
@@ -178,7 +178,9 @@ def test_an_edit_is_made_by_a_button(open_page: OpenPage) -> None:
 
 def test_a_reply_that_ends_before_the_move_is_said_so(open_page: OpenPage) -> None:
     app = open_page(SHUFFLE.file, prompt="abc", num_blocks="2", max_tokens="4")
-    assert "The reply ended in step 4, and the move comes after step 6. Move earlier, or ask for more." in sentences(app)
+    assert "The reply ended in step 4, and the move comes after step 6. Move earlier, or ask for more." in sentences(
+        app
+    )
 
 
 def test_a_move_is_kept_in_the_address(open_page: OpenPage) -> None:

@@ -22,7 +22,7 @@ def report(block_size: int) -> EquationReport:
     config = EngineConfig(
         block_size=block_size, num_blocks=64, max_model_len=64, max_num_batched_tokens=128, enable_prefix_caching=False
     )
-    return equation(loaded(dtype="auto"), config, PROMPTS, max_tokens=6)
+    return equation(loaded(), config, PROMPTS, max_tokens=6)
 
 
 @pytest.mark.embedded
@@ -30,7 +30,7 @@ def test_typed_prompts_give_equal_tokens_in_less_memory(page: Page, embedded_ser
     lab = ExperimentPage(page, embedded_server.url, EQUATION).open(max_tokens=6, reserved=64)
     lab.type("Prompts, one a line", "\n".join(PROMPTS))
     expected = report(block_size=4)
-    display = loaded(dtype="auto").tokenizer.display
+    display = loaded().tokenizer.display
     assert expected.are_tokens_equal and lab.figure("tokens") == "all equal"
     for prompt in expected.prompts:
         pieces = [visible_piece(display(token_id)) for token_id in prompt.paged_token_ids]

@@ -70,8 +70,8 @@ def test_the_pool_is_made_smaller_by_hand_down_to_where_a_prompt_cannot_run(page
     expect(slider).to_have_value("7")
     assert "threw blocks away" in lab.told()
     for _ in range(2):
-        slider.press("ArrowLeft")
-    lab.settle()
+        with lab.acting():
+            slider.press("ArrowLeft")
     assert lab.text(".pv-notice.problem").startswith("It may need 6 blocks of 4; the pool has 5.")
 
 

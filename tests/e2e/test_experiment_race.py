@@ -42,13 +42,12 @@ def test_arrivals_like_alpaca_stop_each_memory_at_its_own_moment(page: Page, app
 
 def test_typed_arrivals_run_at_once_and_four_memories_follow_one_slider(page: Page, app_server: AppServer) -> None:
     lab = ExperimentPage(page, app_server.url, RACE).open(blocks=16, limit=32)
-    page.get_by_text("typed in", exact=True).click()
-    lab.settle()
+    lab.choose("typed in")
     lab.type("Requests: step, prompt tokens, reply tokens", TYPED)
     lanes = race(parse_arrivals(TYPED), num_slots=64, block_size=4, max_model_len=32)
     for lane in lanes:
         assert told_by(lane) in lab.told()
-    lab.drag_map("map_race", 0.3)
+    lab.drag_map("map_race", 0.5)
     step = lab.standing_at("map_race")
     assert 0 < step < min(lane.num_steps for lane in lanes)
     for lane, key in zip(lanes, ("map_race", "map_Pow2", "map_Oracle", "map_Paged"), strict=True):

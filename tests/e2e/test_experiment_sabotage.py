@@ -25,10 +25,8 @@ def test_the_deed_its_replies_its_rule_and_its_reads(
     page: Page, embedded_server: AppServer, saboteur: Saboteur
 ) -> None:
     lab = ExperimentPage(page, embedded_server.url, SABOTAGE).open(prompt=PROMPT)
-    page.get_by_role("button", name=saboteur.title, exact=True).or_(
-        page.get_by_role("radio", name=saboteur.title, exact=True)
-    ).click()
-    lab.settle()
+    if saboteur is not SABOTEURS[0]:
+        lab.choose(saboteur.title)
     model = loaded(dtype="auto")
     report = sabotage(parts_maker(model), CONFIG, model.tokenizer.encode(PROMPT), saboteur)
     for reply in report.replies:

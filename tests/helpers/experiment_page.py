@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from urllib.parse import urlencode
 
 from playwright.sync_api import Locator, Page, expect
 
+from tests.helpers.waiting import until_page
 from views.course import CoursePage
 
-MODEL_MILLISECONDS = 180_000
+MODEL_SECONDS = 60.0
 """Patience for a model to load."""
-RUN_MILLISECONDS = 60_000
-"""Patience for an experiment on a busy machine."""
+AT_REST = """() => document.querySelector('[data-testid=stApp]')?.dataset.testScriptState === 'notRunning'
+    && document.querySelector('[data-run]')?.dataset.run === 'over'"""
+TIMES_ASKED = "() => Number(document.querySelector('[data-run]')?.dataset.asked ?? 0)"
+"""How often the page asked for its result: once more with every run of its script."""
 
 
 class ExperimentPage:
@@ -24,30 +29,38 @@ class ExperimentPage:
         """Go there with these values in the address, and wait for the result."""
         self.page.goto(f"{self.address}?{urlencode(query)}")
         heading = self.page.get_by_role("heading", name=self.course_page.title, exact=True)
-        expect(heading).to_be_visible(timeout=MODEL_MILLISECONDS)
+        expect(heading).to_be_visible(timeout=MODEL_SECONDS * 1000)
         self.settle()
         return self
 
     def settle(self) -> None:
-        """Until the script is at rest and no engine runs: a script that ends may leave one running and start anew."""
-        self.page.wait_for_timeout(150)
-        for _ in range(2):
-            self.page.wait_for_selector(
-                "[data-testid=stApp][data-test-script-state=notRunning]", timeout=RUN_MILLISECONDS
-            )
-            expect(self.page.get_by_test_id("stProgress")).to_have_count(0, timeout=MODEL_MILLISECONDS)
-        self.page.wait_for_selector("[data-testid=stApp][data-test-script-state=notRunning]", timeout=RUN_MILLISECONDS)
+        """Until the script is at rest and the engines have come to their end."""
+        self.page.wait_for_timeout(100)
+        until_page(self.page, AT_REST, MODEL_SECONDS)
+
+    @contextmanager
+    def acting(self) -> Iterator[None]:
+        """What is done within starts the script; afterwards it has come to rest again."""
+        before = self.page.evaluate(TIMES_ASKED)
+        yield
+        until_page(self.page, f"({TIMES_ASKED})() > {before}", MODEL_SECONDS)
+        self.settle()
 
     def type(self, label: str, text: str) -> None:
         """Fill a box and leave it."""
         box = self.page.get_by_label(label, exact=True)
-        box.fill(text)
-        box.press("Tab")
-        self.settle()
+        with self.acting():
+            box.fill(text)
+            box.press("Tab")
 
     def press(self, name: str) -> None:
-        self.page.get_by_role("button", name=name, exact=True).click()
-        self.settle()
+        with self.acting():
+            self.page.get_by_role("button", name=name, exact=True).click()
+
+    def choose(self, name: str) -> None:
+        """One of the pills."""
+        with self.acting():
+            self.page.get_by_test_id("stButtonGroup").get_by_text(name, exact=True).click()
 
     def figure(self, key: str) -> str:
         """A figure of the page itself; those beside a map are the map's."""
@@ -87,11 +100,11 @@ class ExperimentPage:
         box = slider.bounding_box()
         assert box is not None
         y = box["y"] + box["height"] / 2
-        self.page.mouse.move(box["x"] + 3, y)
-        self.page.mouse.down()
-        self.page.mouse.move(box["x"] + box["width"] * share, y, steps=5)
-        self.page.mouse.up()
-        self.settle()
+        with self.acting():
+            self.page.mouse.move(box["x"] + 3, y)
+            self.page.mouse.down()
+            self.page.mouse.move(box["x"] + box["width"] * share, y, steps=5)
+            self.page.mouse.up()
 
     def standing_at(self, key: str) -> int:
         """The frame a map's slider stands at."""

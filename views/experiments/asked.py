@@ -26,18 +26,23 @@ def result_of(experiment: str, inputs: Hashable, work: Callable[[], Result]) -> 
     """
     runs: Runs = st.session_state.setdefault(_RUNS, Runs())
     run = runs.ask(experiment, inputs, work)
-    if run.wait(SECONDS_WORTH_WAITING) and not run.problem:
-        return run.result
-    draw_corrections(experiment)
-    if run.problem:
-        st.html(notice(run.problem, "problem"))
-    else:
+    if not run.wait(SECONDS_WORTH_WAITING):
+        draw_corrections(experiment)
         _draw_waiting(run)
-    return None
+        return None
+    if run.problem:
+        draw_corrections(experiment)
+        st.html(notice(run.problem, "problem"))
+    st.html(
+        f'<p class="pv-run" role="status" data-run="over" data-asked="{runs.num_asked}">'
+        f"The engines ran for {run.seconds:.1f} s.</p>"
+    )
+    return run.result
 
 
 @st.fragment(run_every=SECONDS_BETWEEN_LOOKS)
 def _draw_waiting(run: Run[Result]) -> None:
     if run.is_over:
         st.rerun()
+    st.html('<span data-run="running" hidden></span>')
     st.progress(0.0, text=f"Running the engines: {run.seconds:.0f} s so far")

@@ -1,8 +1,12 @@
-"""Controls that several experiments have: the model, prompts, and whole numbers, all in the address."""
+"""Controls that several experiments have: the model, prompts, choices and whole numbers, all in the address.
+
+Each names the kept value as its default, too. A widget that the browser mounts anew, because an experiment starts its
+page again as soon as it is done, would else show the default of its kind (nothing, or the lowest number) and send it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import streamlit as st
 
@@ -18,14 +22,24 @@ def choose_model(page: str) -> str:
     """A model by name; the server's own first."""
     rule = ChoiceRule("model", "Model", models())
     name = kept(page, rule, rule.options[0])
-    st.selectbox("Model", rule.options, key=kept_key(page, rule.key))
+    st.selectbox(rule.name, rule.options, rule.options.index(name), key=kept_key(page, rule.key))
     return name
+
+
+def choose(page: str, rule: ChoiceRule, words: Mapping[str, str] | None = None) -> str:
+    """One of a few, as pills; `words` says how each reads."""
+    choice = kept(page, rule, rule.options[0])
+    st.pills(
+        rule.name, rule.options, default=choice, key=kept_key(page, rule.key), required=True,
+        format_func=lambda option: words[option] if words else option,
+    )  # fmt: skip
+    return choice
 
 
 def type_text(page: str, rule: TextRule, default: str, *, height: int = 68) -> str:
     """A box for text of the reader's own."""
     text = kept(page, rule, default)
-    st.text_area(rule.name, max_chars=rule.longest, height=height, key=kept_key(page, rule.key))
+    st.text_area(rule.name, text, max_chars=rule.longest, height=height, key=kept_key(page, rule.key))
     return text
 
 
@@ -35,8 +49,16 @@ def type_number(
     """A whole number within the rule's range."""
     number = kept(page, rule, int(rule.default))
     st.number_input(
-        rule.name, int(rule.low), int(rule.high), key=kept_key(page, rule.key), help=explanation, on_change=on_change
-    )
+        rule.name, int(rule.low), int(rule.high), number,
+        key=kept_key(page, rule.key), help=explanation, on_change=on_change,
+    )  # fmt: skip
+    return number
+
+
+def slide_number(page: str, rule: NumberRule) -> int:
+    """A whole number to drag."""
+    number = kept(page, rule, int(rule.default))
+    st.slider(rule.name, int(rule.low), int(rule.high), number, key=kept_key(page, rule.key))
     return number
 
 

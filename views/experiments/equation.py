@@ -10,12 +10,13 @@ from engine.model_facts import size_in_words
 from engine.scenes.scene import Scene
 from engine.trace import Trace
 from views.experiments.controls import LONGEST_PROMPT, prompts_of
+from views.experiments.float32_weights import float32_weights
 from views.html_parts import escaped
 from views.lesson_picture import Picture, Telling, picture
 from views.server import ReadyModel
 from views.token_chips import chip
 from views.told import Facts, Figure
-from views.url_values import NumberRule, TextRule
+from views.url_values import ChoiceRule, NumberRule, TextRule
 
 if TYPE_CHECKING:
     from engine.lab.equation import ComparedPrompt, EquationReport
@@ -24,14 +25,17 @@ KEY, STEP = "equation", "step"
 MOST_PROMPTS = 4
 PROMPTS = TextRule("prompts", "Prompts, one a line", MOST_PROMPTS * LONGEST_PROMPT)
 DEFAULT_PROMPTS = "The capital of France is\nOnce upon a time, a small robot"
-MAX_TOKENS = NumberRule("max_tokens", "New tokens at most", 1, 24, 12)
+MAX_TOKENS = NumberRule("max_tokens", "New tokens at most", 1, 24, 8)
 BLOCK_SIZE = NumberRule("block_size", "Block size", 1, 32, 4)
+FLOAT32, AS_SERVED = "float32", "as the server runs it"
+NUMBERS = ChoiceRule("numbers", "Numbers", (FLOAT32, AS_SERVED))
 RESERVED = NumberRule("reserved", "Slots reserved for each", 32, 256, 128)
 
 EXAMPLES: dict[str, dict[str, int | str]] = {
-    "Two prompts": {"prompts": DEFAULT_PROMPTS, "max_tokens": 12, "block_size": 4, "reserved": 128},
+    "Two prompts": {"prompts": DEFAULT_PROMPTS, "max_tokens": 8, "block_size": 4, "reserved": 128, "numbers": FLOAT32},
     "Blocks of 1": {"block_size": 1},
     "Blocks of 32": {"block_size": 32},
+    "Coarser numbers": {"numbers": AS_SERVED},
     "Other writing": {"prompts": "日本の首都は\nمرحبا بالعالم\n👩‍👩‍👧‍👦 means"},
 }
 
@@ -44,8 +48,8 @@ FIGURES = (
 )
 EQUAL = "**Tokens.** Both sides chose the same {report.num_tokens:token}, one by one."
 NOT_EQUAL = (
-    "**Tokens.** The sides chose different tokens, marked below. That happens where two tokens score almost the same "
-    "and rounding decides."
+    "**Tokens.** The sides chose different tokens, marked below. The numbers are {report.dtype}, and where two tokens "
+    "score almost the same, its rounding decides. In float32 it decides far less often."
 )
 LOGITS = (
     "**Logits.** No score of any token in the vocabulary differs by more than "
@@ -79,6 +83,7 @@ class Inputs:
     max_tokens: int
     block_size: int
     reserved: int
+    numbers: str
 
 
 @dataclass(frozen=True)
@@ -124,7 +129,8 @@ def compare(model: ReadyModel, inputs: Inputs) -> Comparison:
         max_num_batched_tokens=max(num_requests * inputs.reserved, 8),
         enable_prefix_caching=False,
     )
-    report = equation(model.weights, config, prompts, inputs.max_tokens)
+    weights = model.weights if inputs.numbers == AS_SERVED else float32_weights(model.weights)
+    report = equation(weights, config, prompts, inputs.max_tokens)
     return Comparison(
         prompts,
         report,

@@ -43,7 +43,10 @@ SOMEBODY = (
     "computes longer, a slow bus copies longer.",
 )
 SAME = "**Both ways end in the same words.** The one who was preempted goes on as if nothing had been."
-OTHER = "**The replies differ.** That is a fault worth reporting: preemption must not change a word."
+OTHER = (
+    "**The replies part**, where marked below. Recomputing runs many tokens in one step and adds in another order, so "
+    "where two tokens score almost the same, rounding in {dtype} can decide otherwise."
+)
 TELLING = Telling(
     label="step {value}",
     figures=(
@@ -90,7 +93,12 @@ class Preempted:
         return next((event.step for event in trace if isinstance(event, RequestPreempted)), trace.num_steps)
 
     def facts(self) -> Facts:
-        return {"recompute": self.race.recompute, "swap": self.race.swap, "num_blocks": self.num_blocks}
+        return {
+            "recompute": self.race.recompute,
+            "swap": self.race.swap,
+            "num_blocks": self.num_blocks,
+            "dtype": self.model.weights.dtype,
+        }
 
     def verdict(self) -> tuple[str, ...]:
         """Templates over `facts`."""

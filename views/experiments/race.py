@@ -68,7 +68,7 @@ MEASURES: dict[str, Callable[[Lane, int], float]] = {
     "Requests waiting": lambda lane, step: lane.num_waiting[step],
     "Tokens stored, % of memory": lambda lane, step: round(lane.waste[step].percent("token_states"), 1),
 }
-MEASURE = ChoiceRule("measure", "Over time", tuple(MEASURES))
+MEASURE = ChoiceRule("measure", "Show", tuple(MEASURES))
 MOST_ROWS = 60
 
 

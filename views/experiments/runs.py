@@ -12,6 +12,8 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from typing import Any, Generic, TypeVar
 
+from engine.model_errors import ModelLoadError
+
 Result = TypeVar("Result")
 
 MOST_AT_ONCE = 2
@@ -32,6 +34,7 @@ class Run(Generic[Result]):
         self._is_wanted = True
         self._over = threading.Event()
         self._since = time.monotonic()
+        self._until: float | None = None
         threading.Thread(target=self._do, args=(work,), name="experiment", daemon=True).start()
 
     @property
@@ -40,8 +43,8 @@ class Run(Generic[Result]):
 
     @property
     def seconds(self) -> float:
-        """Since it was asked for."""
-        return time.monotonic() - self._since
+        """From when it was asked for until it was over, or until now."""
+        return (self._until or time.monotonic()) - self._since
 
     def wait(self, seconds: float) -> bool:
         """Whether it is over by then."""
@@ -55,12 +58,13 @@ class Run(Generic[Result]):
         with _seats:
             if self._is_wanted:
                 self._work(work)
+        self._until = time.monotonic()
         self._over.set()
 
     def _work(self, work: Callable[[], Result]) -> None:
         try:
             self.result = work()
-        except (ValueError, MemoryError) as error:
+        except (ValueError, MemoryError, ModelLoadError) as error:
             self.problem = str(error)
         except Exception:
             logging.getLogger(__name__).exception("an experiment failed")
@@ -68,13 +72,15 @@ class Run(Generic[Result]):
 
 
 class Runs:
-    """One tab's experiments, by name and inputs, the latest kept."""
+    """One tab's experiments, by name and inputs, the latest kept. `num_asked` counts how often a page asked."""
 
     def __init__(self) -> None:
+        self.num_asked = 0
         self._runs: OrderedDict[tuple[str, Hashable], Run[Any]] = OrderedDict()
 
     def ask(self, experiment: str, inputs: Hashable, work: Callable[[], Result]) -> Run[Result]:
         """The run with these inputs; started now when there is none. Earlier ones that wait are given up."""
+        self.num_asked += 1
         key = (experiment, inputs)
         for other, run in list(self._runs.items()):
             if other[0] == experiment and other != key and not run.is_over:

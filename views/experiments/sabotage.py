@@ -34,7 +34,7 @@ DEEDS = {
     "prefix": "PrefixHitCoversLastToken",
 }
 """How the address names them, and their names in `engine/lab/saboteurs.py`, which needs torch."""
-DEED = ChoiceRule("deed", "Deed", tuple(DEEDS))
+DEED = ChoiceRule("deed", "Break this", tuple(DEEDS))
 PROMPT = TextRule("prompt", "Prompt", LONGEST_PROMPT)
 DEFAULT_PROMPT = "The capital of France is Paris, and the capital of Italy is"
 BLOCK_SIZE = NumberRule("block_size", "Block size", 1, 16, 4)
