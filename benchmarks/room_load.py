@@ -40,6 +40,8 @@ PAUSE = (4.0, 12.0)
 """Seconds between two clicks of one person."""
 SECONDS_BETWEEN_SAMPLES = 10.0
 SECONDS_BETWEEN_MOVES = 30.0
+SPREAD = 0.4
+"""Seconds over which those who follow ask for the new page, as assets/room/line.js has it."""
 
 
 @dataclass
@@ -131,6 +133,7 @@ class Person:
                     self.measured.foreign.append(f"{self.number} was told about people: {news['people']}")
                 if news["place"] is not None and news["stamp"] != self.stamp and self.number % 2:
                     self.stamp = news["stamp"]
+                    await asyncio.sleep(self.random.uniform(0.0, SPREAD))
                     await self.go_to(news["place"]["path"], news["place"]["query"])
 
     async def go_to(self, page: str, query: str) -> None:

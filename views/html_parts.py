@@ -24,6 +24,11 @@ def notice(sentence: str, kind: Literal["note", "problem"] = "note") -> str:
     return f'<div class="pv-notice {kind}" role="{role}"><p>{escaped(translated(sentence))}</p></div>'
 
 
+def small(sentence: str) -> str:
+    """A sentence in small type, in the text's own colour: Streamlit's caption is too pale to be read by everybody."""
+    return f'<p class="pv-scripted">{escaped(sentence)}</p>'
+
+
 def figures(rows: Iterable[tuple[str, str, str]]) -> str:
     """Names with their figures: `(key, name, figure)`. The key is what tests find the figure by."""
     cells = (

@@ -9,6 +9,7 @@ const PRIVATE = ["room", "follow", "engine", "run"]; // names in an address that
 const RETRY_MS = [300, 700, 1500, 3000, 5000];
 const LOOK_MS = 250;
 const WAIT_MS = 2500;
+const SPREAD_MS = 400; // a room does not ask for a new page in one and the same moment
 const FOLLOW = "follow";
 const OWN = "own";
 
@@ -124,6 +125,8 @@ class RoomLine {
   hangUp() {
     clearTimeout(this.retry);
     clearTimeout(this.introduction);
+    clearTimeout(this.departure);
+    this.departure = null;
     const socket = this.socket;
     this.socket = null;
     socket?.close();
@@ -177,8 +180,18 @@ class RoomLine {
   follow() {
     const { place, stamp } = this.news;
     if (!place) return;
-    if (this.record.stamp !== stamp) this.goTo(place, stamp);
-    else if (placeOf(window.location.href).path !== place.path) this.setMode(OWN); // the reader took another page
+    const isElsewhere = placeOf(window.location.href).path !== place.path;
+    if (this.record.stamp !== stamp) {
+      this.departure ??= setTimeout(() => this.depart(), isElsewhere ? Math.random() * SPREAD_MS : 0);
+    } else if (isElsewhere) {
+      this.setMode(OWN); // the reader took another page
+    }
+  }
+
+  depart() {
+    this.departure = null;
+    const { record, news, state } = this;
+    if (state === "open" && record?.mode === FOLLOW && record.stamp !== news.stamp) this.goTo(news.place, news.stamp);
   }
 
   goTo(place, stamp) {

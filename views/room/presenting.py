@@ -8,7 +8,7 @@ import segno
 import streamlit as st
 
 from views import server
-from views.html_parts import escaped, figures, notice
+from views.html_parts import escaped, figures, notice, small
 from views.live_settings import PACES
 from views.room import codes
 from views.room.desk import Desk
@@ -47,7 +47,7 @@ def draw_controls(room: Room, the_desk: Desk) -> None:
         with st.container(horizontal=True):
             st.button("Reset", key="room_reset", on_click=_reset, args=(the_desk,))
             st.button("End the room", key="room_end", on_click=the_desk.end)
-        st.caption("Reset drops all requests, takes these settings and gives everybody their full share again.")
+        st.html(small("Reset drops all requests, takes these settings and gives everybody their full share again."))
 
 
 def draw_people(the_desk: Desk) -> None:
@@ -60,7 +60,7 @@ def draw_health(room: Room) -> None:
     """Folded: whether this machine keeps up with the room."""
     with st.expander("Does this machine keep up?"):
         st.fragment(_draw_health, run_every=SECONDS_BETWEEN_LOOKS, key="room_health")(room)
-        st.caption(HEALTH_WORDS)
+        st.html(small(HEALTH_WORDS))
 
 
 def _draw_health(room: Room) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from views import server
-from views.html_parts import notice
+from views.html_parts import notice, small
 from views.room import codes
 from views.room.bar import ROOM
 from views.room.desk import desk
@@ -43,7 +43,7 @@ def _draw_join() -> None:
         st.text_input("Code", key="room_code", max_chars=16, placeholder="ABCD-EFGH")
         st.text_input("Your name, if you like", key="room_name", max_chars=LONGEST_NAME)
         st.form_submit_button("Join", on_click=_join)
-    st.caption("Only the presenter can read names.")
+    st.html(small("Only the presenter can read names."))
 
 
 def _draw_start() -> None:
