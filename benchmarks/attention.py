@@ -1,12 +1,13 @@
 """Paged attention against the ways to do without: how long one layer takes, and what paging costs.
 
 Usage: python -m benchmarks.attention [--json] [--phase decode|prefill] [--batch 1 16] [--context 200 1000]
-           [--block-size 1 4 16 64 256] [--dtype float32 bfloat16] [--heads 9 3] [--head-dim 64] [--rounds 7]
+           [--block-size 1 4 16 64 256] [--dtype float32 bfloat16] [--heads 9 3] [--head-dim 64] [--rounds 7] [--flex]
 
 All contestants take turns within each round, over as many layers' caches as outgrow the processor's own, as in a
 real step; a figure is the median of the rounds, in milliseconds a layer. `paged:contiguous` compares the default
 backend with PyTorch's attention over contiguous tensors; `of copy bandwidth` is what it reads a second, over what a
-plain copy moves.
+plain copy moves. PyTorch's flex_attention joins in decode on a GPU, and with `--flex` on a CPU too, where it needs a
+C++ compiler and minutes.
 """
 
 import argparse
@@ -58,7 +59,7 @@ def main() -> None:
     rows = []
     for case in cases_of(options):
         progress(f"{case.batch} x {case.context}, block {case.block_size}, {case.dtype} ...")
-        contestants, num_layers = line_up(case, device)
+        contestants, num_layers = line_up(case, device, options.flex)
         times = race(contestants, num_layers, options.rounds, device)
         best = times[default.name]
         row: Row = {
@@ -77,11 +78,12 @@ def parse_options() -> argparse.Namespace:
     parser.add_argument("--phase", choices=("decode", "prefill"), default="decode")
     parser.add_argument("--batch", nargs="+", type=int, default=[1, 16])
     parser.add_argument("--context", nargs="+", type=int, default=[200, 1000])
-    parser.add_argument("--block-size", nargs="+", type=int, default=[16])
+    parser.add_argument("--block-size", nargs="+", type=int, default=[1, 4, 16, 64, 256])
     parser.add_argument("--dtype", nargs="+", default=["float32", "bfloat16"])
     parser.add_argument("--heads", nargs=2, type=int, default=[9, 3], help="query heads, KV heads")
     parser.add_argument("--head-dim", type=int, default=64)
     parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--flex", action="store_true", default=torch.cuda.is_available())
     return parser.parse_args()
 
 
@@ -92,7 +94,7 @@ def cases_of(options: argparse.Namespace) -> Iterator[Case]:
         yield Case(batch, context, block_size, dtype, options.phase, tuple(options.heads), options.head_dim)
 
 
-def line_up(case: Case, device: torch.device) -> tuple[dict[str, Contestant], int]:
+def line_up(case: Case, device: torch.device, flex: bool) -> tuple[dict[str, Contestant], int]:
     """The contestants over the same random layers, and how many layers there are."""
     dtype = getattr(torch, case.dtype)
     num_heads, num_kv_heads = case.heads
@@ -124,12 +126,12 @@ def line_up(case: Case, device: torch.device) -> tuple[dict[str, Contestant], in
     contestants: dict[str, Contestant] = {}
     if device.type == "cuda":
         contestants["triton"] = paged("triton")
-        if case.phase == "decode":
-            contestants["flex_attention"] = lambda i: flex_sdpa(query, *slabs[i])
     else:
         contestants |= {"cpu": paged("cpu"), "reference": paged("reference")}
         if case.phase == "decode" and case.dtype == "float32":
             contestants["plain Numba loop"] = lambda i: plain_loop(query, *caches[i], table, case.context)
+    if flex and case.phase == "decode":
+        contestants["flex_attention"] = lambda i: flex_sdpa(query, *slabs[i])
     contestants["gather + SDPA"] = lambda i: gather_then_sdpa(query, *caches[i], long_table, case.context)
     contestants["contiguous SDPA"] = lambda i: contiguous_sdpa(query, *slabs[i])
     check_agreement(contestants, 2e-5 if dtype == torch.float32 else 5e-2)
