@@ -107,6 +107,15 @@ def test_prompts_of_both_are_one_batch_and_everybody_sees_the_engines_own_number
     assert room.bob.requests() == [("B", "running", True), ("A", "running", False)]
 
 
+def test_followers_look_at_the_step_that_the_presenter_looks_at(room: Class) -> None:
+    room.presenter.press_in_map("Home")
+    for tab in room.attendees:
+        expect(tab.slider).to_have_value("0", timeout=PATIENCE)
+    room.presenter.press_in_map("End")
+    for tab in room.attendees:
+        expect(tab.slider).to_have_value("3", timeout=PATIENCE)
+
+
 def test_an_attendee_has_no_controls_and_reads_no_names(room: Class) -> None:
     for tab in room.attendees:
         for name in ("Step", "Run", "Pause", "Reset", "End the room"):
