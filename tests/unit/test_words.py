@@ -49,8 +49,8 @@ def german(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 
 def test_the_committed_catalogue_is_what_the_source_says() -> None:
-    """When this fails: python -m views.words --write"""
-    assert (WORDS / "en.json").read_text("utf-8") == catalogue_text(gather())
+    committed = (WORDS / "en.json").read_text("utf-8")
+    assert committed == catalogue_text(gather()), "gather it anew: python -m views.words --write"
 
 
 def test_words_of_every_kind_are_gathered() -> None:
