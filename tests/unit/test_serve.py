@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import secrets
 import socket
 import threading
 import time
@@ -314,6 +315,7 @@ class TestWatching:
 
     def test_a_prompt_is_found_again_block_by_block(self, served, watcher):
         wait_until(lambda: watcher.facts.model == TINY, "learning the model")
+        wait_until(lambda: self.says_something_that_is_heard(served, watcher), "hearing the server")
         first = ask(watcher, PromptWish("which blocks are mine?", 6))
         assert (first.is_exact, first.num_prompt_tokens) == (True, 22)
         assert (len(first.stored), len(first.found)) == (6, 0)  # (22 + 5 written tokens) // 4
@@ -321,6 +323,12 @@ class TestWatching:
         assert (again.text, len(again.found), again.found | again.stored) == (first.text, 5, first.stored)
         [twice] = again.stored  # behind the prompt nothing is looked up: computed and stored a second time
         assert watcher.at(watcher.last_step).findable.of(0).blocks[twice].num_copies == 2
+
+    @staticmethod
+    def says_something_that_is_heard(served, watcher) -> bool:
+        """What a publisher says before a subscription has reached it is said to nobody."""
+        complete(served, secrets.token_hex(8), max_tokens=1)
+        return watcher.last_step > 0
 
     def test_emptying_the_cache_is_seen(self, served, watcher):
         complete(served)
