@@ -66,8 +66,9 @@ class InvariantChecker:
         for slot in event.slots:
             owners = self.state.blocks[slot // self.state.block_size].owners
             if set(owners) != {event.seq_id}:
+                holders = " and ".join(sorted(owners)) or "nobody"
                 raise InvariantError(
-                    "write_in_own_block", f"{event.seq_id} wrote slot {slot} of a block held by {sorted(owners)}"
+                    "write_in_own_block", f"{event.seq_id} wrote slot {slot} of a block held by {holders}"
                 )
 
     def _check_free_queue(self) -> None:

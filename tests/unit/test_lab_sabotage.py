@@ -55,7 +55,7 @@ def test_swapped_entries() -> None:
 def test_skipped_copy_on_write() -> None:
     report = report_of(SkipCopyOnWrite())
     assert (report.rule, report.caught_after_step) == ("write_in_own_block", 2)
-    assert report.detail == "write_in_own_block: A wrote slot 9 of a block held by ['A', 'A#1']"
+    assert report.detail == "write_in_own_block: A wrote slot 9 of a block held by A and A#1"
     assert reads(report, 2) == [("A", 9, 9, ("A#1", 9))]
     assert [reply.healthy.seq_id for reply in report.replies] == ["A", "A#1"]
     assert report.replies[0].first_difference is not None
