@@ -7,6 +7,9 @@ with its fragments once a second), the room's line, and the memory map's frames.
 moves to another page twice a minute; those who follow go along. Everybody clicks at a person's pace: prompts into the
 shared batch, predictions and buttons on a lesson.
 
+On a machine that is busy with other things, `chrt -r 10` before the command gives server and clients their turn first;
+`machine_load` and `server_cpus` say how busy it was, and how much of it the room needs.
+
 A click is answered when its script has finished. Everybody uses values that are theirs alone, and looks each time
 whether the page shows these and nobody else's.
 """
