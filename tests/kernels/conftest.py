@@ -1,19 +1,15 @@
 """One fixture gives every backend that a machine can run, so each kernel test is written once.
 
-Without a GPU the Triton kernels run under Triton's interpreter, which must be switched on before a kernel module is
-imported. With a GPU they run on the card, in the tests marked `gpu`.
+Without a GPU the Triton kernels run under Triton's interpreter, switched on in tests/conftest.py. With a GPU they run
+on the card, in the tests marked `gpu`.
 """
 
-import os
 from collections.abc import Iterator
 
 import pytest
 import torch
 
 from kernels.backend import Backend, select_backend
-
-if not torch.cuda.is_available():
-    os.environ.setdefault("TRITON_INTERPRET", "1")
 
 CPU, GPU = torch.device("cpu"), torch.device("cuda")
 TARGETS = [
