@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from engine.config import EngineConfig
-from engine.engine import Engine
 from engine.sampling_params import SamplingParams
 from engine.trace import Trace
 
@@ -29,7 +28,7 @@ class Run:
     params: SamplingParams
 
 
-RUNS = {
+RUNS = {  # in the order in which they teach
     "one_reply": Run(
         "One prompt, one reply",
         EngineConfig(block_size=4, num_blocks=32, max_model_len=96),
@@ -59,6 +58,8 @@ RUNS = {
 
 def record(run: Run) -> Trace:
     """Run it on the embedded model and return its trace, labelled. Raises ModelLoadError."""
+    from engine.engine import Engine  # here, because pages that only show recordings need no torch
+
     engine = Engine(run.config)
     engine.generate(run.prompts, run.params)
     today = datetime.date.today().isoformat()

@@ -9,19 +9,10 @@ from views.backend_banner import backend_banner
 from views.course import SABOTAGE
 from views.experiments import sabotage as this
 from views.experiments.asked import result_of
-from views.experiments.controls import choose, choose_model, type_number, type_text
+from views.experiments.controls import choose, choose_model_and_block_size, type_text
 from views.html_parts import figures
 from views.model_loading import wait_for_model
 from views.told import told_figures
-
-
-def draw_model_choice() -> tuple[str, int]:
-    model_side, size_side, _rest = st.columns([2, 1, 2], gap="medium")
-    with model_side:
-        model = choose_model(this.KEY)
-    with size_side:
-        block_size = type_number(this.KEY, this.BLOCK_SIZE)
-    return model, block_size
 
 
 def draw_deeds() -> str:
@@ -49,7 +40,7 @@ st.markdown(
     "A paged engine stands on a few rules. Break one of them, and see what attention reads then. "
     "Two scratch engines run the same scene; only one of them is sabotaged."
 )
-chosen, block_size = draw_model_choice()
+chosen, block_size = choose_model_and_block_size(this.KEY, this.BLOCK_SIZE)
 model = wait_for_model(chosen)
 deed = draw_deeds()
 prompt = type_text(this.KEY, this.PROMPT, this.DEFAULT_PROMPT)

@@ -10,7 +10,7 @@ from views import lesson
 from views.course import WHY_NOT_SHARED
 from views.experiments import why_not_shared as this
 from views.experiments.asked import result_of
-from views.experiments.controls import choose, choose_model, type_number, type_text
+from views.experiments.controls import choose, choose_model_and_block_size, type_text
 from views.html_parts import figures
 from views.kept import draw_corrections, set_kept
 from views.model_loading import wait_for_model
@@ -30,15 +30,6 @@ def draw_prompts() -> tuple[str, str, str, str]:
         second = type_text(this.KEY, this.SECOND, this.DEFAULT_SECOND, height=90)
         second_as = choose(this.KEY, this.SECOND_AS)
     return first, second, first_as, second_as
-
-
-def draw_settings() -> tuple[str, int]:
-    model_side, size_side, _rest = st.columns([2, 1, 2], gap="medium")
-    with model_side:
-        model = choose_model(this.KEY)
-    with size_side:
-        block_size = type_number(this.KEY, this.BLOCK_SIZE)
-    return model, block_size
 
 
 def draw_answer(answer: SharingAnswer, second: str) -> None:
@@ -65,7 +56,7 @@ st.markdown(
     "Small things break that. Type two prompts and see which."
 )
 first, second, first_as, second_as = draw_prompts()
-chosen, block_size = draw_settings()
+chosen, block_size = choose_model_and_block_size(this.KEY, this.BLOCK_SIZE)
 model = wait_for_model(chosen)
 inputs = this.Inputs(model.weights.name, first, second, first_as, second_as, block_size)
 if answer := result_of(this.KEY, inputs, lambda: this.compare(model, inputs)):

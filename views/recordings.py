@@ -7,21 +7,21 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
-from engine.recorder import FOLDER
+from engine.recorder import FOLDER, RUNS
 from views.file_picker import TakenFile
 
 
 @cache
 def recordings() -> dict[str, str]:
-    """Name and title of each, in the order in which they teach."""
-    titles = {file.stem: json.loads(file.read_text("utf-8"))["info"]["title"] for file in FOLDER.glob("*.json")}
-    order = ["one_reply", "three_samples", "beams", "short_of_blocks"]
-    return {name: titles[name] for name in order if name in titles}
+    """Name and title of each that is there, as its own file says, in the order in which they teach."""
+    files = {name: recording(name) for name in RUNS if (FOLDER / f"{name}.json").exists()}
+    return {name: json.loads(file.text)["info"]["title"] for name, file in files.items()}
 
 
 def recording(name: str) -> TakenFile:
     """As a file that a reader might have brought."""
-    return TakenFile(f"{name}.json", (FOLDER / f"{name}.json").read_text("utf-8"))
+    file = FOLDER / f"{name}.json"
+    return TakenFile(file.name, file.read_text("utf-8"))
 
 
 def recorded_sentence(info: Mapping[str, Any]) -> str:

@@ -7,8 +7,6 @@ from collections.abc import Iterator
 from engine.doctor import model, network, surroundings
 from engine.doctor.finding import Finding
 
-MODEL_DISK_BYTES = 400_000_000
-
 
 def checkup(port: int = network.PORT) -> Iterator[Finding]:
     """One finding after the other, so that they can be shown as they come."""
@@ -27,12 +25,13 @@ def _with_packages() -> Iterator[Finding]:
 
     from engine.available_memory import available_memory
     from engine.weights_cache import cache_root
+    from engine.weights_download import DISK_BYTES
 
     yield model.check_backend()
     cached = model.check_model()
     yield cached
     if not cached.is_ready:
-        yield surroundings.check_disk(cache_root(), MODEL_DISK_BYTES)
+        yield surroundings.check_disk(cache_root(), DISK_BYTES)
     yield surroundings.check_memory(available_memory(torch.device("cpu")))
     if cached.is_ready:
         yield model.check_offline()

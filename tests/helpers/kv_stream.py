@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import msgspec
+
+from tests.helpers.waiting import until
 
 SECONDS_TO_WAIT = 20.0
 
@@ -41,7 +42,4 @@ def one_block(number: int) -> bytes:
 
 
 def wait_until(condition: Callable[[], bool], what: str = "it") -> None:
-    deadline = time.monotonic() + SECONDS_TO_WAIT
-    while not condition():
-        assert time.monotonic() < deadline, f"{what} did not happen within {SECONDS_TO_WAIT} seconds"
-        time.sleep(0.02)
+    until(condition, SECONDS_TO_WAIT, what)

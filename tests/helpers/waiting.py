@@ -10,10 +10,10 @@ from playwright.sync_api import Page
 SECONDS_BETWEEN_LOOKS = 0.02
 
 
-def until(condition: Callable[[], bool], seconds: float = 10.0) -> None:
+def until(condition: Callable[[], bool], seconds: float = 10.0, what: str = "it") -> None:
     deadline = time.monotonic() + seconds
     while not condition():
-        assert time.monotonic() < deadline, "it did not come to pass"
+        assert time.monotonic() < deadline, f"{what} did not happen within {seconds} seconds"
         time.sleep(SECONDS_BETWEEN_LOOKS)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import time
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import partial
 
 import pytest
@@ -14,6 +14,7 @@ from engine import Engine
 from engine.loading import load_parts
 from engine.usage import usage_of
 from engine.weights import LoadedModel, load_model
+from tests.helpers.waiting import until
 from views.engine_session import EngineSession
 from views.room import room as room_module
 from views.room import shared_engine
@@ -26,7 +27,6 @@ from views.room.room import NotInRoomError, Room
 from views.room.rooms import MOST_ROOMS, Rooms
 from views.room.settings import RoomSettings
 
-SECONDS = 10.0
 TOKEN = "the presenter's token"
 
 
@@ -53,13 +53,6 @@ def rooms(tiny: LoadedModel) -> Iterator[Rooms]:
     rooms = Rooms()
     yield rooms
     rooms.close_all()
-
-
-def until(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + SECONDS
-    while not condition():
-        assert time.monotonic() < deadline, "it did not come to pass"
-        time.sleep(0.005)
 
 
 def session_of(room: Room) -> EngineSession:

@@ -26,6 +26,16 @@ def choose_model(page: str) -> str:
     return name
 
 
+def choose_model_and_block_size(page: str, rule: NumberRule) -> tuple[str, int]:
+    """Both side by side; `rule` is the block size's."""
+    model_side, size_side, _rest = st.columns([2, 1, 2], gap="medium")
+    with model_side:
+        model = choose_model(page)
+    with size_side:
+        block_size = type_number(page, rule)
+    return model, block_size
+
+
 def choose(page: str, rule: ChoiceRule, words: Mapping[str, str] | None = None) -> str:
     """One of a few, as pills; `words` says how each reads."""
     choice = kept(page, rule, rule.options[0])
