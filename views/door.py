@@ -67,10 +67,11 @@ def is_known_host(host: str, own_names: Iterable[str]) -> bool:
 
 
 def own_names() -> frozenset[str]:
-    """This machine's names, and those that whoever started the server added."""
+    """This machine's names, and those that whoever started the server added. Nobody is asked: a name server that does
+    not answer must not hold up the start."""
     machine = socket.gethostname().lower()
     added = re.split(r"[,\s]+", os.environ.get(HOSTS_VARIABLE, "").lower())
-    return frozenset(name for name in (machine, f"{machine}.local", socket.getfqdn().lower(), *added) if name)
+    return frozenset(name for name in (machine, f"{machine}.local", *added) if name)
 
 
 class Door:
