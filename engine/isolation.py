@@ -17,6 +17,8 @@ from engine.parts import Runner
 from engine.scheduler import ScheduledSequence
 from engine.sequence import SequenceGroup
 
+_log = logging.getLogger(__name__)
+
 
 @dataclass
 class BatchRun:
@@ -31,12 +33,12 @@ def run_isolated(runner: Runner, items: list[ScheduledSequence]) -> BatchRun:
     """Run the batch; when it raises, find out who is to blame."""
     try:
         return BatchRun(items, runner.run(items))
-    except Exception as error:
-        logging.getLogger(__name__).exception("a batch of %d sequences failed; running them one by one", len(items))
-        return _run_one_by_one(runner, items, error)
+    except Exception:
+        _log.exception("a batch of %d sequences failed; running them one by one", len(items))
+        return _run_one_by_one(runner, items)
 
 
-def _run_one_by_one(runner: Runner, items: Sequence[ScheduledSequence], error: Exception) -> BatchRun:
+def _run_one_by_one(runner: Runner, items: Sequence[ScheduledSequence]) -> BatchRun:
     at_fault: dict[SequenceGroup, Exception] = {}
     rows: dict[int, Tensor] = {}
     for position, item in enumerate(items):
@@ -46,9 +48,9 @@ def _run_one_by_one(runner: Runner, items: Sequence[ScheduledSequence], error: E
             rows[position] = runner.run([item])
         except Exception as fault:
             at_fault[item.group] = fault
+            _log.error("request %s is at fault: %s", item.group.request_id, fault)
     healthy = [position for position, item in enumerate(items) if item.group not in at_fault]
     if not healthy:
         return BatchRun([], torch.empty(0), at_fault)
     logits = torch.cat([rows[position] for position in healthy])
-    logging.getLogger(__name__).error("%d requests are at fault: %s", len(at_fault), error)
     return BatchRun([items[position] for position in healthy], logits, at_fault)
