@@ -78,6 +78,23 @@ def test_holders_never_cover_the_number_of_their_block(page: Page, maps: AppServ
     assert min(gaps) >= 0
 
 
+@pytest.mark.parametrize("width", [1024, 1280])
+def test_the_state_of_a_block_never_covers_its_number(page: Page, maps: AppServer, width: int) -> None:
+    page.set_viewport_size({"width": width, "height": 900})
+    the_map = open_map(page, maps, "scene=crowded")
+    gaps = the_map.locator(".blk:has(.ref:not(:empty))").evaluate_all(
+        """blocks => blocks.map(blk => blk.querySelector('.ref').getBoundingClientRect().left
+            - blk.querySelector('.name').getBoundingClientRect().right)"""
+    )
+    assert len(gaps) > 0
+    assert min(gaps) >= 0
+    trace = SCENES["crowded"]()
+    cached = sum(block.status == "cached" for block in trace.at(trace.num_steps).blocks)
+    expect(the_map.locator(".blk.cached")).to_have_count(cached)
+    marks = the_map.locator(".blk.cached .ref").all_text_contents()
+    assert cached and set(marks) <= {"cached", "#"} and len(marks) == cached
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("query", ["scene=busy&position=12&second=reservation", "scene=fox&position=7"])
 def test_axe_finds_nothing(browser: Browser, maps: AppServer, scheme: str, query: str) -> None:

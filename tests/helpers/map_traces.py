@@ -7,6 +7,7 @@ from collections.abc import Callable
 from engine.config import EngineConfig
 from engine.contiguous_scenes import one_reservation, paper_figure_3, scattered_gaps
 from engine.engine import Engine
+from engine.recorder import FOLDER
 from engine.sampling_params import SamplingParams
 from engine.scenes.figure_9 import figure_9
 from engine.scripted import scripted_engine
@@ -84,6 +85,11 @@ def beams() -> Trace:
     return figure_9().trace
 
 
+def crowded() -> Trace:
+    """A recorded beam search: narrow blocks, many of them free and still findable at its end."""
+    return Trace.from_json((FOLDER / "beams.json").read_text("utf-8"))
+
+
 def gaps() -> Trace:
     """Contiguous memory: gaps of 8, 6 and 10, and a request of 20 refused."""
     return scattered_gaps()[0]
@@ -129,6 +135,7 @@ SCENES: dict[str, Callable[[], Trace]] = {
     "hostile": hostile,
     "blanks": blanks,
     "beams": beams,
+    "crowded": crowded,
     "gaps": gaps,
     "reservation": reservation,
     "paper_figure_3": paper_figure_3,

@@ -148,8 +148,8 @@ class BlockGrid {
       return;
     }
     putText(card.name, this.kind === "cpu" ? said("cpu {id}", { id: card.id }) : text ? said("block {id}", { id: card.id }) : String(card.id));
-    const state = status === "used" ? this.countText(card.block, text) : statusWord(status);
     const room = card.box.w - 2 * pad - this.map.picture.ruler.width(card.name.textContent) - 8 * unit;
+    const state = status === "used" ? this.countText(card.block, text) : this.stateText(status, room);
     const long = said("{status}, next", { status: statusWord(status) });
     const next = this.map.picture.ruler.width(long) < room ? long : said("next");
     putText(card.ref, card.next && text ? next : state);
@@ -166,6 +166,13 @@ class BlockGrid {
       right -= 2 * unit;
     });
     this.paintBars(card, owners);
+  }
+
+  // The state in a word, or as the legend marks it where the word would cover the block's number.
+  stateText(status, room) {
+    const word = statusWord(status);
+    if (this.map.picture.ruler.width(word) <= room) return word;
+    return status === "cached" ? "#" : "";
   }
 
   // As many holders as there is room for beside the block's number, and how many more there are. The top edge shows
