@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from playwright.sync_api import Page
+from playwright.sync_api import Page, expect
 
 from engine.arrivals import ALPACA, draw_arrivals, parse_arrivals
 from engine.lab.race import Lane, race
@@ -65,7 +65,7 @@ def test_drawn_arrivals_can_be_taken_over_and_changed(page: Page, app_server: Ap
     box = page.get_by_label("Requests: step, prompt tokens, reply tokens", exact=True)
     drawn = draw_arrivals(ALPACA.scaled(0.25), 3, requests_per_step=1.5, max_model_len=64, seed=1)
     lines = [f"{a.arrival_step} {a.num_prompt_tokens} {a.num_output_tokens}" for a in drawn]
-    assert box.input_value() == "\n".join(lines)
+    expect(box).to_have_value("\n".join(lines))
     assert lab.told() == told, "the same arrivals, so the same race"
     lab.type("Requests: step, prompt tokens, reply tokens", "1 5\n")
     assert lab.text(".pv-notice.problem").startswith("Line 1 must be three whole numbers")
