@@ -7,6 +7,7 @@ from collections.abc import Sequence as Seq
 from torch import Tensor
 
 from engine.beam import BeamChoice, Candidate, choose_beams, hypothesis_score, is_search_over
+from engine.isolation import BEAM_SEARCH, Faults, blaming_the_request, sample_isolated
 from engine.lifecycle import Lifecycle
 from engine.sampler import Choice, Draw, TokenChooser
 from engine.scheduler import ScheduledSequence
@@ -20,17 +21,23 @@ class Decoder:
         self.lifecycle = lifecycle
         self.chooser = chooser
 
-    def advance(self, items: Seq[ScheduledSequence], logits: Tensor) -> None:
-        """Give every sequence whose last token ran its next token, and end those that are complete."""
+    def advance(self, items: Seq[ScheduledSequence], logits: Tensor) -> Faults:
+        """Give every sequence whose last token ran its next token, and end those that are complete.
+
+        Returns the requests for which that failed; they are for the caller to end.
+        """
+        faults = Faults()
         rows = {item.sequence: row for row, item in enumerate(i for i in items if i.needs_logits)}
         groups = list(dict.fromkeys(item.group for item in items if item.needs_logits))
         for group in groups:
             self._end_if_nothing_is_wanted(group)
         groups = [group for group in groups if not group.is_finished]
-        self._advance_samples([g for g in groups if not g.params.uses_beam_search], rows, logits)
+        self._advance_samples([g for g in groups if not g.params.uses_beam_search], rows, logits, faults)
         for group in groups:
             if group.params.uses_beam_search:
-                self._advance_beams(group, rows, logits)
+                with faults.of(group):
+                    self._advance_beams(group, rows, logits)
+        return faults
 
     def _end_if_nothing_is_wanted(self, group: SequenceGroup) -> None:
         """`max_tokens=0`: the prompt is computed and cached, and that is all."""
@@ -40,17 +47,24 @@ class Decoder:
 
     # -- samples --
 
-    def _advance_samples(self, groups: list[SequenceGroup], rows: dict[Sequence, int], logits: Tensor) -> None:
+    def _advance_samples(
+        self, groups: list[SequenceGroup], rows: dict[Sequence, int], logits: Tensor, faults: Faults
+    ) -> None:
         draws: list[Draw] = []
         for group in groups:
             for seq in [s for s in group.sequences if s in rows]:
                 samples = [seq, *self._first_forks(group, seq)]
                 draws += [Draw(rows[seq], group, sample) for sample in samples]
-        for draw, choice in zip(draws, self.chooser.sample(logits, draws), strict=True):
-            self.lifecycle.append_token(draw.sequence, choice)
-            reason = self.lifecycle.reason_to_end(draw.group, draw.sequence)
-            if reason:
-                self.lifecycle.end(draw.sequence, reason)
+        for draw, choice in sample_isolated(self.chooser, logits, draws, faults):
+            if draw.group not in faults:
+                with faults.of(draw.group):
+                    self._take_sample(draw, choice)
+
+    def _take_sample(self, draw: Draw, choice: Choice) -> None:
+        self.lifecycle.append_token(draw.sequence, choice)
+        reason = self.lifecycle.reason_to_end(draw.group, draw.sequence)
+        if reason:
+            self.lifecycle.end(draw.sequence, reason)
 
     def _first_forks(self, group: SequenceGroup, seq: Sequence) -> list[Sequence]:
         """Parallel sampling the paper's way: one prompt was computed, the other samples fork from it now."""
@@ -77,7 +91,8 @@ class Decoder:
         )
         ends = () if group.params.ignore_eos else self.lifecycle.tokenizer.eos_token_ids
         scores = [seq.cumulative_logprob for seq in beams]
-        return choose_beams(logits, scores, group.params.beam_width, ends, is_last)
+        with blaming_the_request(BEAM_SEARCH):
+            return choose_beams(logits, scores, group.params.beam_width, ends, is_last)
 
     def _keep_hypotheses(self, group: SequenceGroup, beams: list[Sequence], choice: BeamChoice) -> None:
         """A candidate that ended becomes a finished sequence of its own; its beam may live on another way."""
@@ -109,7 +124,8 @@ class Decoder:
     def _is_over(self, group: SequenceGroup, survivors: list[Sequence]) -> bool:
         scores = [score_of(seq) for seq in hypotheses(group)]
         best = max(seq.cumulative_logprob for seq in survivors)
-        return is_search_over(scores, best, len(survivors[0].output_token_ids), group.params.beam_width)
+        with blaming_the_request(BEAM_SEARCH):
+            return is_search_over(scores, best, len(survivors[0].output_token_ids), group.params.beam_width)
 
 
 def hypotheses(group: SequenceGroup) -> list[Sequence]:

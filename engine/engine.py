@@ -8,7 +8,7 @@ Everything that happens to memory is in `engine.trace`; nothing else draws or co
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from engine.admission import RequestRefusedError, check_prompt, check_request_id
@@ -17,7 +17,7 @@ from engine.config import EngineConfig
 from engine.decoding import Decoder, hypotheses, score_of
 from engine.events import FinishReason, RequestAdded, RequestFinished, RequestRefused, StepCompleted
 from engine.invariants import InvariantChecker
-from engine.isolation import run_isolated
+from engine.isolation import Faults, run_isolated
 from engine.kv_cache import KVCacheManager
 from engine.lifecycle import Lifecycle
 from engine.outputs import RequestOutput
@@ -152,9 +152,9 @@ class Engine:
         items = self.scheduler.schedule()
         if items:
             ran = run_isolated(self.parts.runner, items)
-            self._fail(ran.at_fault)
+            self._fail(ran.faults)
             self._commit(ran.items)
-            self.decoder.advance(ran.items, ran.logits)
+            self._fail(self.decoder.advance(ran.items, ran.logits))
         touched = list(dict.fromkeys(item.group for item in items if item.needs_logits or item.group.is_finished))
         for group in touched:
             if group.is_finished:
@@ -242,10 +242,10 @@ class Engine:
         except RequestRefusedError as error:
             return RequestOutput(name, finished=True, error=str(error))
 
-    def _fail(self, at_fault: Mapping[SequenceGroup, Exception]) -> None:
-        """End the requests whose run raised; `RequestOutput.error` says so."""
-        for group, error in at_fault.items():
-            group.error = f"The model failed on this request ({type(error).__name__}), so it has ended."
+    def _fail(self, faults: Faults) -> None:
+        """End the requests at fault; `RequestOutput.error` and the trace say why."""
+        for group, sentence in faults.sentences.items():
+            group.error = sentence
             for seq in reversed(group.live_sequences):
                 self.lifecycle.end(seq, "error")
 
@@ -257,7 +257,9 @@ class Engine:
         self.scheduler.finish(group)
         reasons = [seq.finish_reason for seq in group.sequences if seq.finish_reason != "beam_pruned"]
         reason: FinishReason = reasons[0] if reasons and reasons[0] else "length"
-        self.trace.append(RequestFinished(self.trace.step, group.request_id, reason))
+        if group.error:
+            reason = "error"
+        self.trace.append(RequestFinished(self.trace.step, group.request_id, reason, group.error))
 
     def _complete_step(self, items: list[ScheduledSequence], started: float) -> None:
         self.trace.append(

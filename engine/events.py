@@ -136,11 +136,15 @@ class RequestPreempted(Event):
 
 @dataclass(frozen=True, slots=True)
 class RequestFinished(Event):
+    """`error`: the sentence of a request that ended before its time."""
+
     request_id: str
     reason: FinishReason
+    error: str = ""
 
     def describe(self) -> str:
-        return f"Request {self.request_id} is done ({self.reason.replace('_', ' ')})."
+        done = f"Request {self.request_id} is done ({self.reason.replace('_', ' ')})."
+        return ended(f"{done} {self.error}") if self.error else done
 
 
 # ---- sequences: the unit that owns a block table -------------------------------------------------------

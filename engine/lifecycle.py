@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from engine.events import FinishReason, SequenceFinished, SequenceForked, TokenSampled
+from engine.isolation import DETOKENIZER, STOP_CHECK, blaming_the_request
 from engine.kv_cache import KVCacheManager
 from engine.outputs import RequestOutput, SequenceOutput
 from engine.sampler import Choice
@@ -41,17 +42,29 @@ class Lifecycle:
         self.kv.fork(parent, child)
 
     def append_token(self, seq: Sequence, choice: Choice) -> None:
-        """The sequence knows one token more; its keys and values come with the next step."""
-        piece = self.tokenizer.display(choice.token_id)
+        """The sequence knows one token more; its keys and values come with the next step.
+
+        Raises RequestFaultError when the token cannot be shown; the sequence can still be ended.
+        """
+        with blaming_the_request(DETOKENIZER):
+            piece = self.tokenizer.display(choice.token_id)
         self.trace.append(
             TokenSampled(self.trace.step, seq.seq_id, seq.num_tokens, choice.token_id, piece, choice.logprob)
         )
         seq.token_ids.append(choice.token_id)
         seq.cumulative_logprob += choice.logprob
-        self._texts[seq.seq_id].push(choice.token_id)
+        with blaming_the_request(DETOKENIZER):
+            self._texts[seq.seq_id].push(choice.token_id)
 
     def reason_to_end(self, group: SequenceGroup, seq: Sequence) -> FinishReason | None:
-        """Why the sequence is complete now, or None. An end token or stop text wins over a length limit."""
+        """Why the sequence is complete now, or None. An end token or stop text wins over a length limit.
+
+        Raises RequestFaultError when that cannot be told.
+        """
+        with blaming_the_request(STOP_CHECK):
+            return self._reason_to_end(group, seq)
+
+    def _reason_to_end(self, group: SequenceGroup, seq: Sequence) -> FinishReason | None:
         params = group.params
         output = seq.output_token_ids
         if output and output[-1] in self.tokenizer.eos_token_ids and not params.ignore_eos:

@@ -257,7 +257,7 @@ class CacheState:
 
     def _request_finished(self, e: ev.RequestFinished) -> None:
         request = self.requests[e.request_id]
-        request.status, request.reason = "finished", e.reason
+        request.status, request.reason = "finished", e.error or e.reason
 
     def _prefix_queried(self, e: ev.PrefixQueried) -> None:
         self.sequences[e.seq_id].num_computed_tokens = e.num_hit_tokens

@@ -20,8 +20,7 @@ STATUS = {
 }
 NO_MARKS: Mapping[str, str] = MappingProxyType({})
 DEAD = " (this beam died)"
-REASONS = {"error": "the model failed on it, and the others go on; the server's log has the details"}
-"""Reasons that need more than the engine's own word."""
+OTHERS_GO_ON = " The others go on; the server's log has the details."
 
 
 def request_list(moment: Moment, names: Iterable[str] | None = None, marks: Mapping[str, str] = NO_MARKS) -> str:
@@ -33,7 +32,7 @@ def request_list(moment: Moment, names: Iterable[str] | None = None, marks: Mapp
 
 
 def _request(moment: Moment, request: RequestState, labels: OwnerLabels, mark: str) -> str:
-    status = STATUS[request.status] + (f": {REASONS.get(request.reason, request.reason)}" if request.reason else "")
+    status = _status(moment, request)
     prompt = moment.prompts.get(request.request_id, "")
     dead = {s for s in request.seq_ids if moment.state.sequences[s].finish_reason == "beam_pruned"}
     lines = "".join(
@@ -46,6 +45,13 @@ def _request(moment: Moment, request: RequestState, labels: OwnerLabels, mark: s
         f"<strong>Request {escaped(request.request_id)}</strong>{marked}<span>{escaped(status)}</span></div>"
         f"{lines}</li>"
     )
+
+
+def _status(moment: Moment, request: RequestState) -> str:
+    """Where the request is, and the engine's own word or sentence for why."""
+    why = f": {request.reason}" if request.reason else ""
+    has_failed = any(moment.state.sequences[seq_id].finish_reason == "error" for seq_id in request.seq_ids)
+    return STATUS[request.status] + why + (OTHERS_GO_ON if has_failed else "")
 
 
 def _line(seq_id: str, request: RequestState, prompt: str, reply: str, labels: OwnerLabels, mark: str) -> str:

@@ -1,4 +1,4 @@
-"""One request whose run raises ends with a sentence; the others say what they would have said without it."""
+"""One request for which something raises ends with a sentence; the others say what they would have said without it."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_the_request_at_fault_ends_with_a_sentence_and_the_others_go_on(after: i
         assert list(engine.output(name).outputs[0].token_ids) == greedy_continuation(PROMPTS[name], 6)
     state = engine.snapshot()
     assert all(block.ref_cnt == 0 for block in state.blocks)
-    assert state.requests["B"].reason == "error"
+    assert state.requests["B"].reason == failed.error
 
 
 def test_all_samples_of_the_request_end_together() -> None:
@@ -90,7 +90,10 @@ def test_the_page_says_which_request_failed_and_the_run_goes_on() -> None:
     while session.moment.has_unfinished:
         assert session.step(session.moment.step)
     page = request_list(session.moment)
-    assert "finished: the model failed on it, and the others go on" in page
+    assert (
+        "finished: The model failed on this request (RuntimeError), so it has ended. The others go on; "
+        "the server&#x27;s log has the details."
+    ) in page
     assert page.count('data-status="finished"') == 2
     assert session.moment.problem == ""
     assert session.moment.state.sequences["A"].finish_reason == "length"
