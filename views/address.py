@@ -23,7 +23,9 @@ def keep_in_address(values: Mapping[str, str | None]) -> dict[str, str] | None:
     """
     writer = st.session_state.setdefault(_WRITER, secrets.token_hex(8))
     data = {"values": dict(values), "writer": writer, "others": st.query_params.to_dict()}
-    _ADDRESS(key=_KEY, data=data, height=0, default={"found": None}, on_found_change=_nothing)
+    _ADDRESS(
+        key=_KEY, data=data, height=0, default={"found": None}, on_found_change=_nothing, on_back_change=_nothing
+    )  # fmt: skip
     found = st.session_state[_KEY].found
     if not isinstance(found, dict) or st.session_state.get(_FOUND) == found:
         return None
@@ -32,4 +34,4 @@ def keep_in_address(values: Mapping[str, str | None]) -> dict[str, str] | None:
 
 
 def _nothing() -> None:
-    """Component state needs a callback to have a default."""
+    """Component state needs a callback to have a default, and a trigger needs one to start the page again."""
