@@ -55,21 +55,10 @@ class KVStore:
         """One layer's key and value cache, views of [num_blocks, block_size, num_kv_heads, head_dim]."""
         return self._layers[index]
 
-    def slot_view(self, layer: int, slot: int) -> tuple[Tensor, Tensor]:
-        """The key and value of one token in one layer, views of [num_kv_heads, head_dim]."""
-        block_id, offset = divmod(slot, self.block_size)
-        key_cache, value_cache = self._layers[layer]
-        return key_cache[block_id, offset], value_cache[block_id, offset]
-
     @property
     def nbytes(self) -> int:
         """Bytes of keys and values on the device."""
         return self.key_cache.nbytes + self.value_cache.nbytes
-
-    @property
-    def cpu_nbytes(self) -> int:
-        """Bytes of the swap pool."""
-        return self.cpu_key_cache.nbytes + self.cpu_value_cache.nbytes
 
     def copy_blocks(self, pairs: BlockPairs) -> None:
         """Copy whole blocks in every layer (copy-on-write). No destination may also be a source."""

@@ -49,11 +49,6 @@ class Usage:
         """Slots that hold keys and values of running sequences over all slots, 0 to 1."""
         return _fraction(self.num_written_slots, self.num_slots)
 
-    @property
-    def empty_fraction(self) -> float:
-        """Slots held but empty over slots held, 0 to 1: what is wasted inside blocks."""
-        return _fraction(self.num_empty_slots, self.num_held_slots)
-
 
 @dataclass(frozen=True, slots=True)
 class TableEntry:

@@ -1,12 +1,11 @@
 """Text of users and models, made visible and harmless, never changed.
 
-Token pieces are shown by `textContent` in the memory map and by `st.text` / `st.code` elsewhere; `plotly_text`
-is for the one sink that reads tags. Nothing here is for markdown: user text never goes there.
+Token pieces are shown by `textContent` in the memory map and by `st.text` / `st.code` elsewhere. Nothing here is for
+markdown, nor for Plotly, whose labels read tags: user text never goes there.
 """
 
 from __future__ import annotations
 
-import html
 import unicodedata
 
 SPACE_MARK, TAB_MARK, NEWLINE_MARK, RETURN_MARK = "·", "⇥", "↵", "␍"
@@ -26,11 +25,6 @@ def visible_piece(piece: str) -> str:
     if all(_is_invisible(c) and c not in _WHITESPACE_MARKS for c in piece):
         return "".join(_code_point(c) for c in piece)
     return "".join(_WHITESPACE_MARKS.get(c) or (_code_point(c) if _is_control(c) else c) for c in piece)
-
-
-def plotly_text(text: str) -> str:
-    """Text for Plotly titles, ticks and labels, which read a subset of HTML."""
-    return html.escape(text, quote=True)
 
 
 def _is_invisible(character: str) -> bool:

@@ -28,10 +28,6 @@ class Future:
         """Slots held by used blocks after the fullest step."""
         return max(usage.num_held_slots for usage in self.usage)
 
-    @property
-    def peak_used_blocks(self) -> int:
-        return max(usage.num_used_blocks for usage in self.usage)
-
 
 @dataclass(frozen=True, slots=True)
 class SequenceInBoth:

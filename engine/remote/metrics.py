@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Final, Literal
 
 _LINE = re.compile(r"([A-Za-z_:][A-Za-z0-9_:]*)(?:\{(.*)\})?\s+(\S+)")
@@ -86,11 +86,6 @@ def read_metrics(text: str, time: float) -> MetricsSample:
         server=_server(found),
         **values,
     )
-
-
-def names_of(sample: MetricsSample) -> list[str]:
-    """The fields this server tells."""
-    return [field.name for field in fields(sample) if getattr(sample, field.name) is not None]
 
 
 def _lines(text: str) -> Iterator[tuple[str, Labels, float]]:

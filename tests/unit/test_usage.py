@@ -33,7 +33,7 @@ def test_eleven_tokens_on_pages_of_four_take_three_pages_and_leave_one_slot_empt
     usage = usage_of(state_after(*ELEVEN_TOKENS))
     assert (usage.num_used_blocks, usage.num_written_slots, usage.num_empty_slots) == (3, 11, 1)
     assert (usage.num_held_slots, usage.num_slots, usage.num_free_blocks) == (12, 36, 6)
-    assert (usage.block_fraction, usage.slot_fraction, usage.empty_fraction) == (3 / 9, 11 / 36, 1 / 12)
+    assert (usage.block_fraction, usage.slot_fraction) == (3 / 9, 11 / 36)
 
 
 def test_the_table_maps_0_to_6_1_to_1_2_to_8_with_slots_and_pieces() -> None:
@@ -75,7 +75,7 @@ def test_after_the_end_a_findable_block_is_cached_and_the_others_are_free() -> N
     )
     usage = usage_of(state)
     assert (usage.num_used_blocks, usage.num_cached_blocks, usage.num_free_blocks) == (0, 1, 8)
-    assert (usage.num_tokens_known, usage.num_held_slots, usage.empty_fraction) == (0, 0, 0.0)
+    assert (usage.num_tokens_known, usage.num_held_slots) == (0, 0)
     assert block_table_of(state, "A") == []
 
 

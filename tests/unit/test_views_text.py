@@ -15,7 +15,7 @@ from views.frames import FrameStream, frames_payload
 from views.labels import PALETTE, OwnerLabels, nth_letter
 from views.memory_map import MapSelection, read_selection
 from views.narration import sentences, step_text
-from views.text_safe import plotly_text, visible_piece
+from views.text_safe import visible_piece
 
 
 @pytest.mark.parametrize(
@@ -40,10 +40,6 @@ from views.text_safe import plotly_text, visible_piece
 )
 def test_a_piece_is_shown_as_it_is_with_blanks_marked(piece: str, shown: str) -> None:
     assert visible_piece(piece) == shown
-
-
-def test_plotly_reads_no_tag_of_ours() -> None:
-    assert plotly_text('<b onclick="x">&') == "&lt;b onclick=&quot;x&quot;&gt;&amp;"
 
 
 class TestOwnerLabels:
