@@ -13,15 +13,16 @@ from engine.state import CacheState
 from views.charts import draw_chart
 from views.engine_session import EngineSession
 from views.html_parts import escaped, figures, notice
-from views.lab_choice import choose_number, keep_within
+from views.lab_choice import choose_number, choose_one, draw_tool_notes, slide
 from views.labels import PALETTE
 from views.text_safe import visible_piece
 from views.told import Figure, tell, told_figures
+from views.url_values import NumberRule
 
 if TYPE_CHECKING:
     from engine.lab.kernels_eye import BlockVisit, KernelView
 
-SEQUENCE, TOKEN = "eye_sequence", "eye_token"
+SEQUENCE, TOKEN = "sequence", "token"
 NOTHING = "No sequence has keys and values in the pool now. Add a request and press Step."
 BEATS = {
     "follow table": ("Follow the table", "block_table[{visit.logical_index}] = {visit.block_id}"),
@@ -53,8 +54,9 @@ def draw_kernels_eye(session: EngineSession) -> None:
         st.html(notice(NOTHING))
         return
     view = _view_of(session, *_choose_query(session, state, names))
-    keep_within("beat", 1, len(view.visits) + 1)
-    beat = st.slider("Step through the blocks; the last beat is the division", 1, len(view.visits) + 1, key="beat")
+    rule = NumberRule("beat", "Beat", 1, len(view.visits) + 1, 1)
+    beat = slide("Step through the blocks; the last beat is the division", rule)
+    draw_tool_notes()
     if beat <= len(view.visits):
         _draw_visit(view, view.visits[beat - 1])
     else:
@@ -67,15 +69,12 @@ def draw_kernels_eye(session: EngineSession) -> None:
 
 def _choose_query(session: EngineSession, state: CacheState, names: list[str]) -> tuple[str, int, int, int]:
     info = session.engine.trace.info
-    if st.session_state.get(SEQUENCE) not in names:
-        st.session_state[SEQUENCE] = names[-1]
     sides = st.columns(4)
     with sides[0]:
-        seq_id = str(st.selectbox("Sequence", names, key=SEQUENCE))
+        seq_id = choose_one("Sequence", SEQUENCE, names, names[-1])
     num_written = state.sequences[seq_id].num_computed_tokens
-    st.session_state.setdefault(TOKEN, num_written - 1)
     with sides[1]:
-        position = choose_number("Query token", TOKEN, num_written)
+        position = choose_number("Query token", TOKEN, num_written, num_written - 1)
     with sides[2]:
         layer = choose_number("Layer", "layer", int(info["num_layers"]))
     with sides[3]:

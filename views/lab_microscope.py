@@ -10,7 +10,7 @@ from engine.state import CacheState
 from views.charts import draw_chart
 from views.engine_session import EngineSession
 from views.html_parts import escaped, figures, notice
-from views.lab_choice import choose_number
+from views.lab_choice import choose_number, draw_tool_notes
 from views.slot_address import slot_address_lines
 from views.text_safe import visible_piece
 from views.told import Facts, Figure, tell, told_figures
@@ -48,6 +48,7 @@ def draw_microscope(session: EngineSession) -> None:
         layer = choose_number("Layer", "layer", int(info["num_layers"]))
     with head_side:
         kv_head = choose_number("KV head", "kv_head", int(info["num_kv_heads"]))
+    draw_tool_notes()
     with session.between_steps() as engine:
         view = look_at_slot(engine, slot, layer, kv_head)
         step = engine.trace.num_steps

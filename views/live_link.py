@@ -3,6 +3,7 @@
     ?engine=   the name of an engine that may still be open here: a reload finds it again, with all its steps
     ?run=      the run itself (views/recipe.py): works anywhere, later too
     ?at=       the step that the map shows, when it is not the last
+    ?slot= ... what the tool that is shown looks at (views/lab_choice.py)
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import streamlit as st
 from views.address import keep_in_address
 from views.engine_session import EngineSession, Moment
 from views.html_parts import notice
+from views.lab_choice import in_address, take_from_address
 from views.live_settings import models
 from views.recipe import MAX_STEPS, Recipe, RecipeError
 from views.tab import Tab
@@ -43,6 +45,7 @@ def arrival_of(tab: Tab) -> Arrival:
         address = st.session_state.pop(_FOUND, None) or st.query_params.to_dict()
         st.session_state[_ARRIVAL] = _arrive(tab, address)
         st.session_state[_AT] = _step_of(address.get("at", ""))
+        take_from_address(address)
     arrival: Arrival = st.session_state[_ARRIVAL]
     return arrival
 
@@ -105,7 +108,8 @@ def draw_address(session: EngineSession) -> None:
     if moment.deeds and text is None:
         st.html(notice(TOO_LONG))
     at = step_looked_at()
-    found = keep_in_address({"engine": session.name, "run": text, "at": None if at is None else str(at)})
+    place = {"engine": session.name, "run": text, "at": None if at is None else str(at)}
+    found = keep_in_address({**place, **in_address()})
     if found is not None and session.is_unused:  # the server was started anew under an open tab
         session.close()
         st.session_state.pop(_ARRIVAL)

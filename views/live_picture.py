@@ -12,12 +12,11 @@ from views.engine_session import EngineSession
 from views.figures_of_usage import usage_figures
 from views.frames_route import path_of
 from views.html_parts import notice
-from views.live_link import asked_position, draw_address, look_at
+from views.live_link import asked_position, look_at
 from views.memory_map import MapSelection, memory_map, read_selection
 from views.request_list import request_list
 
 SECONDS_BETWEEN_FRAMES = 0.25
-SECONDS_BETWEEN_ADDRESSES = 1.0
 NOTHING_YET = "Add a request, then press Step: the model reads the prompt and its block table fills."
 _MAP = "memory_map"
 
@@ -38,7 +37,6 @@ def draw_picture(
         on_move=partial(_moved, session),
         on_select=partial(_selected, session, on_select),
     )
-    st.fragment(draw_address, run_every=SECONDS_BETWEEN_ADDRESSES if was_running else None, key="address_line")(session)
 
 
 def _moved(session: EngineSession) -> None:

@@ -8,6 +8,8 @@ import streamlit as st
 
 from views.block_table import request_tables
 from views.engine_session import EngineSession
+from views.html_parts import notice
+from views.lab_choice import begin_tool, waits_to_be_taken
 from views.lab_kernels_eye import SEQUENCE, TOKEN, draw_kernels_eye
 from views.lab_microscope import SLOT, draw_microscope
 from views.lab_sharing import draw_sharing
@@ -25,12 +27,16 @@ TOOLS: dict[str, Callable[[EngineSession], None]] = {
     "Take it away": draw_take_away,
 }
 TOOL = "tool"
+NOT_YET = "The run of this address is being repeated; then this opens where the address says."
 
 
 def draw_tools(session: EngineSession, request_id: str | None, was_running: bool) -> None:
     """The choice of a tool, and the chosen one."""
     tool = st.pills("Look closer", [TABLES, *TOOLS], default=TABLES, key=TOOL, required=True, bind="query-params")
-    if tool in TOOLS:
+    begin_tool()
+    if waits_to_be_taken() and session.moment.goal is not None:
+        st.html(notice(NOT_YET))
+    elif tool in TOOLS:
         TOOLS[tool](session)
     elif request_id is not None:
         every = SECONDS_BETWEEN_FRAMES if was_running else None
