@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 import time
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,6 +17,10 @@ ROOT = Path(__file__).resolve().parent.parent
 SECONDS = 60.0
 COMMAND = (sys.executable, "-m", "engine.doctor", "--json", "--skip", "Port")
 """The port is not asked about: the page that asks is served on it."""
+LOOK_CLOSER = (
+    "Press the button again: what was read or compiled for the first time is quicker now. "
+    "If it stops here again, `python -m engine.doctor` in a terminal has no limit and shows the fault itself."
+)
 
 
 @dataclass(frozen=True)
@@ -31,13 +36,32 @@ class Checkup:
         return tuple(finding for finding in self.findings if not finding.is_ready)
 
 
-def run_checkup() -> Checkup:
-    """Raises OSError or subprocess.SubprocessError when the doctor itself cannot run."""
+def run_checkup(command: Sequence[str] = COMMAND, seconds: float = SECONDS) -> Checkup:
+    """What was found before the doctor ended, or before the time was over; a check without an answer is not ready.
+
+    Raises OSError when the doctor cannot be started.
+    """
     started = time.perf_counter()
-    printed = subprocess.run(COMMAND, cwd=ROOT, capture_output=True, text=True, timeout=SECONDS, check=False).stdout
-    lines = (json.loads(line) for line in printed.splitlines())
-    findings = tuple(Finding(line["name"], line["found"], line["fix"]) for line in lines)
-    return Checkup(findings, time.strftime("%H:%M"), time.perf_counter() - started)
+    doctor = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    try:
+        printed, _ = doctor.communicate(timeout=seconds)
+        why = "The doctor ended in the middle of this check."
+    except subprocess.TimeoutExpired:
+        doctor.kill()
+        printed, _ = doctor.communicate()
+        why = f"No answer after {seconds:.0f} s, the limit for all checks together. Later checks were not made."
+    return Checkup(tuple(_findings(printed, why)), time.strftime("%H:%M"), time.perf_counter() - started)
+
+
+def _findings(printed: str, why_unanswered: str) -> Iterator[Finding]:
+    """`printed` by the doctor. The check that was begun last may be without an answer."""
+    under_way = "The doctor"
+    for line in map(json.loads, printed.splitlines()):
+        under_way = line.get("checking", "")
+        if not under_way:
+            yield Finding(line["name"], line["found"], line["fix"])
+    if under_way:
+        yield Finding(under_way, why_unanswered, LOOK_CLOSER)
 
 
 def checkup_html(checkup: Checkup) -> str:
@@ -55,8 +79,6 @@ def checkup_html(checkup: Checkup) -> str:
 
 
 def _verdict(checkup: Checkup) -> str:
-    if not checkup.findings:
-        return notice("The doctor gave no answer. Run `python -m engine.doctor` to see why.", "problem")
     if not checkup.problems:
         return notice("This machine is ready.")
     names = ", ".join(finding.name for finding in checkup.problems)

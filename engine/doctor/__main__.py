@@ -1,7 +1,7 @@
 """Say within ten seconds whether this machine is ready, and what to do where it is not.
 
 python -m engine.doctor               one line a check; exit status 0 when all are ready
-python -m engine.doctor --json        the same as one JSON object a line
+python -m engine.doctor --json        the same as one JSON object a line, and one that names each check as it begins
 """
 
 from __future__ import annotations
@@ -26,7 +26,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     started = time.perf_counter()
     show = as_json if options.json else as_lines
     problems = 0
-    for finding in checkup(options.port):
+
+    def begin(name: str) -> None:
+        if options.json and name not in options.skip:
+            print(json.dumps({"checking": name}), flush=True)
+
+    for finding in checkup(options.port, begin):
         if finding.name in options.skip:
             continue
         problems += not finding.is_ready

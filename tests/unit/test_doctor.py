@@ -23,7 +23,7 @@ from engine.doctor.surroundings import (
 )
 from tests.helpers.app_server import ROOT
 from views.checkups import Checkups
-from views.doctor import Checkup, checkup_html
+from views.doctor import Checkup, checkup_html, run_checkup
 
 
 @pytest.mark.parametrize(("python", "ready"), [((3, 10), False), ((3, 11), True), ((3, 13), True), ((3, 14), False)])
@@ -107,9 +107,11 @@ def test_no_connection_leaves_this_machine_while_the_network_is_off() -> None:
 def test_the_command_says_every_check_and_ends_with_its_verdict(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "engine.doctor", "--json", "--skip", "Port", "--skip", "Browser"]
     answer = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120, check=False)
-    findings = [json.loads(line) for line in answer.stdout.splitlines()]
+    lines = [json.loads(line) for line in answer.stdout.splitlines()]
+    begun = [line["checking"] for line in lines if "checking" in line]
+    findings = [line for line in lines if "checking" not in line]
     names = ["Python", "Packages", "Backend", "Model", "Memory", "Offline", "Own address"]
-    assert [finding["name"] for finding in findings] == names
+    assert [finding["name"] for finding in findings] == names == begun
     assert [finding for finding in findings if not finding["ready"]] == []
     assert answer.returncode == 0
     [offline] = [finding for finding in findings if finding["name"] == "Offline"]
@@ -123,6 +125,43 @@ def test_a_checkup_is_made_once_for_those_who_ask_together() -> None:
     assert board.latest is not None and board.latest.clock == "12:00"
     board.renew()
     assert board.latest.clock == "12:01"
+
+
+DOCTOR_WITH_ONE_BAD_CHECK = """
+import sys, time
+from engine.doctor import __main__, surroundings
+def check_packages():
+    {deed}
+surroundings.check_packages = check_packages
+sys.exit(__main__.main(["--json", "--skip", "Port"]))
+"""
+
+
+def doctor_that(deed: str) -> tuple[str, ...]:
+    """The real one, with one check that does this instead."""
+    return sys.executable, "-c", DOCTOR_WITH_ONE_BAD_CHECK.format(deed=deed)
+
+
+def test_a_check_that_does_not_answer_is_named_with_the_limit_and_what_to_do() -> None:
+    checkup = run_checkup(doctor_that("time.sleep(600)"), seconds=8)
+    assert [finding.name for finding in checkup.findings] == ["Python", "Packages"]
+    assert [finding.is_ready for finding in checkup.findings] == [True, False]
+    stuck = checkup.problems[0]
+    assert stuck.found == "No answer after 8 s, the limit for all checks together. Later checks were not made."
+    assert stuck.fix.startswith("Press the button again")
+    assert "Not ready yet: Packages. The last column says what to do." in checkup_html(checkup)
+
+
+def test_a_doctor_that_ends_in_the_middle_does_not_call_the_machine_ready() -> None:
+    checkup = run_checkup(doctor_that("raise OSError"))
+    assert [finding.name for finding in checkup.problems] == ["Packages"]
+    assert checkup.problems[0].found == "The doctor ended in the middle of this check."
+
+
+def test_a_doctor_that_says_nothing_does_not_call_the_machine_ready() -> None:
+    checkup = run_checkup((sys.executable, "-c", ""))
+    assert [finding.name for finding in checkup.problems] == ["The doctor"]
+    assert checkup.problems[0].found == "The doctor ended in the middle of this check."
 
 
 def test_a_page_shows_each_finding_escaped() -> None:
