@@ -59,7 +59,7 @@ def dense_linear(weight: Tensor, bias: Tensor | None = None) -> Linear:
 
 @dataclass(frozen=True)
 class GroupedLinear:
-    """Weights of four or eight bits in groups, times activations rounded to 16 bits; output in float32."""
+    """Weights of four or eight bits in groups, times activations rounded to eight bits; output in float32."""
 
     packed: Tensor  # [out_features / 16, groups, bytes] uint8, see kernels/grouped_product/vnni.py
 

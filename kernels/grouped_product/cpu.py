@@ -10,12 +10,14 @@ import torch
 from numba import prange
 from torch import Tensor
 
-from kernels.grouped_product.vnni import GROUP, ROWS, group_bytes, multiply_tile
-from kernels.numba_math import compiled, flat_view, lasting_view
+from kernels.grouped_product.rounding import round_blocks
+from kernels.grouped_product.vnni import GROUP, MOST_TOKENS, ROWS, group_bytes, multiply_tile
+from kernels.numba_math import compiled, flat_view
 from kernels.threads import match_threads
 
 U = np.uintp
-ZERO, ONE, LARGEST = np.float32(0.0), np.float32(1.0), np.float32(127.0 * 256.0)
+PANEL = 256
+"""Tokens that all tiles meet before the next ones come: of 1,536 columns they fill 0.4 MB of the second-level cache."""
 
 
 def pack_four_bits(nibbles: Tensor, scale: Tensor, minimum: Tensor) -> Tensor:
@@ -48,34 +50,9 @@ def grouped_product(x: Tensor, packed: Tensor) -> Tensor:
     match_threads()
     tiles, groups, size = packed.shape
     out = torch.empty(len(x), tiles * ROWS)
-    multiply = _multiply_four_bits if size == group_bytes(4) else _multiply_eight_bits
-    multiply(lasting_view(packed), tiles, groups, flat_view(x.float().contiguous()), len(x), flat_view(out))
+    multiply = multiply_four_bits if size == group_bytes(4) else multiply_eight_bits
+    multiply(packed.data_ptr(), tiles, groups, flat_view(x.float().contiguous()), len(x), flat_view(out))
     return out
-
-
-@compiled()
-def _round_rows(x, numbers, scales):
-    """Each group of 32 as numbers of 16 bits, its largest magnitude 127 * 256.
-
-    x [n * 32] -> numbers [n * 2 * 32] int8, high bytes and then low ones, and scales [n * 2]: the scale, and the scale
-    times the sum of the numbers.
-    """
-    for group in range(U(len(scales) // 2)):
-        start, high = group * U(GROUP), U(2) * group * U(GROUP)
-        largest = ZERO
-        for i in range(U(GROUP)):
-            largest = max(largest, abs(x[start + i]))
-        scale = largest / LARGEST
-        factor = ONE / scale if scale > ZERO else ZERO
-        total = np.int32(0)
-        for i in range(U(GROUP)):
-            number = np.int32(np.rint(x[start + i] * factor))
-            rest = np.int8(number)  # its low byte, with a sign: the high one makes up for it
-            numbers[high + i] = np.int8((number - np.int32(rest)) >> 8)
-            numbers[high + U(GROUP) + i] = rest
-            total += number
-        scales[U(2) * group] = scale
-        scales[U(2) * group + U(1)] = scale * np.float32(total)
 
 
 def _multiplier(bits: int) -> Any:
@@ -84,30 +61,41 @@ def _multiplier(bits: int) -> Any:
 
     @compiled(parallel=True)
     def multiply(packed, tiles, groups, x, num_tokens, out):
-        """packed [tiles * groups * size] uint8; x [num_tokens * groups * 32] float32; out [num_tokens * tiles * 16].
+        """packed: address of [tiles, groups, size] bytes; x [num_tokens * groups * 32], out [num_tokens * tiles * 16].
 
-        A tile stays in the first-level cache while all tokens pass by, up to eight at a time.
+        A tile stays in the first-level cache while a panel of tokens passes by, up to 16 at a time.
         """
-        numbers = np.empty(2 * len(x), np.int8)
+        numbers = np.empty(len(x), np.int8)
         scales = np.empty(len(x) // GROUP * 2, np.float32)
-        _round_rows(x, numbers, scales)
-        columns, stride = U(groups), U(tiles * ROWS)
-        for tile in prange(tiles):
-            start, at, t = U(tile * groups * size), U(tile * ROWS), U(0)
-            left = num_tokens
-            while left >= 8:
-                multiply_tile(packed, start, numbers, scales, t, columns, out, t * stride + at, stride, bits, 8)
-                t, left = t + U(8), left - 8
-            if left >= 4:
-                multiply_tile(packed, start, numbers, scales, t, columns, out, t * stride + at, stride, bits, 4)
-                t, left = t + U(4), left - 4
-            if left >= 2:
-                multiply_tile(packed, start, numbers, scales, t, columns, out, t * stride + at, stride, bits, 2)
-                t, left = t + U(2), left - 2
-            if left >= 1:
-                multiply_tile(packed, start, numbers, scales, t, columns, out, t * stride + at, stride, bits, 1)
+        if num_tokens <= MOST_TOKENS:  # waking the other threads would take longer
+            round_blocks(x, 0, num_tokens, groups, numbers, scales)
+        else:
+            for block in prange((num_tokens + MOST_TOKENS - 1) // MOST_TOKENS):
+                first = block * MOST_TOKENS
+                round_blocks(x, first, min(first + MOST_TOKENS, num_tokens), groups, numbers, scales)
+        columns, stride, tile_size = U(groups), U(tiles * ROWS), U(groups * size)
+        panels = (num_tokens + PANEL - 1) // PANEL
+        for item in prange(panels * tiles):
+            panel, tile = U(item) // U(tiles), U(item) % U(tiles)
+            t = panel * U(PANEL)
+            end = min(t + U(PANEL), U(num_tokens))
+            at, here = tile * U(ROWS), U(packed) + tile * tile_size
+            while t + U(16) <= end:
+                multiply_tile(here, numbers, scales, t, columns, out, t * stride + at, stride, bits, 16)
+                t += U(16)
+            if t + U(8) <= end:
+                multiply_tile(here, numbers, scales, t, columns, out, t * stride + at, stride, bits, 8)
+                t += U(8)
+            if t + U(4) <= end:
+                multiply_tile(here, numbers, scales, t, columns, out, t * stride + at, stride, bits, 4)
+                t += U(4)
+            if t + U(2) <= end:
+                multiply_tile(here, numbers, scales, t, columns, out, t * stride + at, stride, bits, 2)
+                t += U(2)
+            if t < end:
+                multiply_tile(here, numbers, scales, t, columns, out, t * stride + at, stride, bits, 1)
 
     return multiply
 
 
-_multiply_four_bits, _multiply_eight_bits = _multiplier(4), _multiplier(8)
+multiply_four_bits, multiply_eight_bits = _multiplier(4), _multiplier(8)
