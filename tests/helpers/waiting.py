@@ -4,22 +4,46 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from typing import TypeVar
 
 from playwright.sync_api import Page
 
+Value = TypeVar("Value")
+
+PATIENCE = 30.0
+"""Seconds to wait for what a busy machine does late. It costs nothing when all is well."""
 SECONDS_BETWEEN_LOOKS = 0.02
+AT_REST = "[data-testid=stApp][data-test-script-state=notRunning]"
 
 
-def until(condition: Callable[[], bool], seconds: float = 10.0, what: str = "it") -> None:
+def until(condition: Callable[[], bool], seconds: float = PATIENCE, what: str = "it") -> None:
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline, f"{what} did not happen within {seconds} seconds"
         time.sleep(SECONDS_BETWEEN_LOOKS)
 
 
-def until_page(page: Page, expression: str, seconds: float = 10.0) -> None:
+def until_equal(read: Callable[[], Value], wanted: Value, seconds: float = PATIENCE) -> None:
+    """Until `read` gives what is wanted; fails with what it gave at last."""
+    deadline = time.monotonic() + seconds
+    while (seen := read()) != wanted:
+        assert time.monotonic() < deadline, f"after {seconds} seconds\nwanted: {wanted!r}\nseen:   {seen!r}"
+        time.sleep(SECONDS_BETWEEN_LOOKS)
+
+
+def until_page(page: Page, expression: str, seconds: float = PATIENCE) -> None:
     """Until the expression is true in the page. (`wait_for_function` would evaluate it there.)"""
     deadline = time.monotonic() + seconds
     while not page.evaluate(expression):
         assert time.monotonic() < deadline, f"it did not come to pass: {expression}"
         page.wait_for_timeout(1000 * SECONDS_BETWEEN_LOOKS)
+
+
+def until_at_rest(page: Page) -> None:
+    """Until the script that an action started has come to its end.
+
+    The browser hears of the script's start a moment after the action, so this says little on a busy machine, and
+    components paint after it: what a test claims to see it waits for by itself.
+    """
+    page.wait_for_timeout(150)
+    page.wait_for_selector(AT_REST, timeout=PATIENCE * 1000)

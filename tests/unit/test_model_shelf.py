@@ -9,7 +9,7 @@ from engine.progress import Progress, ProgressCallback
 from tests.helpers.waiting import until
 from views.model_shelf import BROKEN, Loading, ModelShelf
 
-SECONDS = 5.0
+SECONDS = 60.0
 
 
 def over(shelf: ModelShelf[str], name: str = "m") -> Loading[str]:

@@ -53,11 +53,11 @@ def test_a_trace_comes_back_with_a_frame_for_every_step() -> None:
     ],
 )  # fmt: skip
 def test_what_is_wrong_is_said_at_once(text: str, sentence: str) -> None:
-    started = time.monotonic()
+    started = time.process_time()
     with pytest.raises(ValueError) as caught:
         read_trace(text, "theirs.json")
     assert sentence in str(caught.value)
-    assert time.monotonic() - started < 5
+    assert time.process_time() - started < 5
 
 
 def test_fields_that_hide_their_size_are_left_to_the_reader() -> None:

@@ -100,7 +100,7 @@ def test_redirects_are_not_followed(address):
 
 def test_the_servers_own_complaint_is_told(address):
     with pytest.raises(HttpError, match=r"/error answered with status 400: The prompt is too long\.$"):
-        post_json(address, "/error", {}, seconds=2)
+        post_json(address, "/error", {}, seconds=30)
 
 
 @pytest.mark.parametrize("path", ["/broken", "/deep"])
@@ -119,7 +119,7 @@ def test_an_answer_that_drips_in_is_given_up(address):
     started = time.monotonic()
     with pytest.raises(HttpError, match=r"did not answer within 0\.3 seconds\.$"):
         get(address, "/dripping", seconds=0.3)
-    assert time.monotonic() - started < 2
+    assert time.monotonic() - started < 4, "all of it takes five seconds"
 
 
 def test_nothing_listens():

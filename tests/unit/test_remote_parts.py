@@ -189,10 +189,10 @@ class TestCommandLine:
     def test_what_is_replayed_can_be_recorded_again(self, tmp_path):
         events, replay = (f"tcp://127.0.0.1:{free_port()}" for _ in range(2))
         played = ["replay", str(RECORDING), "--endpoint", events, "--replay-endpoint", replay]
-        player = threading.Thread(target=main, args=([*played, "--speed", "1e6", "--wait", "0", "--stay", "3"],))
+        player = threading.Thread(target=main, args=([*played, "--speed", "1e6", "--wait", "0", "--stay", "8"],))
         player.start()
         again = tmp_path / "again.msgpack"
-        assert main(["record", events, str(again), "--replay-endpoint", replay, "--seconds", "2"]) == 0
+        assert main(["record", events, str(again), "--replay-endpoint", replay, "--seconds", "5"]) == 0
         player.join()
         originals = [frames[1:] for frames in read_frames(RECORDING.read_bytes())]
         assert [frames[1:] for frames in read_frames(again.read_bytes())] == originals

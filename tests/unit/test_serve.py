@@ -248,7 +248,7 @@ class TestCancelling:
         step = served.engine.step
 
         def slow_step():
-            time.sleep(0.01)
+            time.sleep(0.05)  # what takes a hundred steps is not over before a busy machine has looked
             return step()
 
         monkeypatch.setattr(served.engine, "step", slow_step)

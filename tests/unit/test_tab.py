@@ -11,9 +11,13 @@ import streamlit as st
 from engine import Engine, EngineConfig
 from engine.loading import load_parts
 from engine.weights import LoadedModel, load_model
+from tests.helpers.waiting import until
 from views import server, tab
 from views.engine_session import EngineSession
 from views.tab import Tab
+
+SECONDS_AWAY = 1.0
+"""Until a tab's engine is closed: no test takes so long to do what a tab does in time."""
 
 
 @pytest.fixture(scope="module")
@@ -32,7 +36,7 @@ def fresh_server(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 @pytest.fixture
 def first(tiny: LoadedModel) -> Tab:
     config = EngineConfig(model="tiny-random", block_size=4, num_blocks=8)
-    first = Tab(seconds_to_come_back=0.3)
+    first = Tab(seconds_to_come_back=SECONDS_AWAY)
     first.replace(lambda: EngineSession(Engine(config, load_parts(config, tiny))))
     return first
 
@@ -45,8 +49,8 @@ def session_of(tab: Tab) -> EngineSession:
 def test_a_tab_that_goes_for_good_has_its_engine_closed(first: Tab) -> None:
     session = session_of(first)
     first.left()
-    time.sleep(0.6)
-    assert session.is_closed and first.open_session is None
+    until(lambda: session.is_closed)
+    assert first.open_session is None
     assert len(server.open_sessions()) == 0
 
 
@@ -54,7 +58,7 @@ def test_a_tab_that_comes_back_in_time_keeps_its_engine(first: Tab) -> None:
     session = session_of(first)
     first.left()
     first.arrived()
-    time.sleep(0.5)
+    time.sleep(SECONDS_AWAY + 0.3)
     assert session_of(first) is session
 
 
@@ -63,7 +67,7 @@ def test_after_a_reload_the_new_tab_takes_the_engine_up_and_closes_it_in_the_end
     first.left()
     second = Tab()
     assert second.take_up(session.name) is session
-    time.sleep(0.5)
+    time.sleep(SECONDS_AWAY + 0.3)
     assert not session.is_closed, "the tab that was has nothing to close any more"
     assert first.open_session is None
     second.close()

@@ -259,10 +259,10 @@ def test_a_file_cannot_ask_for_endless_steps(step):
 def test_a_small_file_of_many_idle_steps_over_a_large_memory_is_read_at_once():
     """Remembering a state every few steps would copy 4 million slots 15,000 times."""
     events = [PoolCreated(0, 1, 2**22, 0, (0,)), StepCompleted(MAX_STEPS, 0, 0, 0, 0.0)]
-    started = time.perf_counter()
+    started = time.process_time()
     trace = Trace.from_json(Trace(events=events).to_json())
     assert trace.num_steps == MAX_STEPS
-    assert time.perf_counter() - started < 5
+    assert time.process_time() - started < 5
 
 
 def test_a_file_has_one_memory():

@@ -122,7 +122,7 @@ def play_pip(monkeypatch: pytest.MonkeyPatch, program: str) -> None:
 GROWING = """
 import os, sys, time
 with open(os.path.join(os.environ["TMPDIR"], "wheel.part"), "wb") as part:
-    for _ in range(4):
+    for _ in range(8):
         part.write(bytes(1 << 20)); part.flush(); time.sleep(0.25)
 """
 
@@ -134,14 +134,14 @@ def test_growth_of_pip_s_file_is_reported_and_a_broken_download_told_apart(
     reports: list[int] = []
     with pytest.raises(DownloadInterruptedError, match="IncompleteRead"):
         pip_download(REQUIREMENT, tmp_path, use_pip_cache=True, report=reports.append)
-    assert reports == sorted(reports) and reports[-1] == 4 << 20
+    assert reports == sorted(reports) and reports[-1] == 8 << 20
     assert len(set(reports)) > 2
     assert list(tmp_path.iterdir()) == []
 
 
 def test_pip_does_not_outlive_a_caller_that_gives_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     mark = tmp_path / "still alive"
-    play_pip(monkeypatch, f"import time; time.sleep(1); open({str(mark)!r}, 'w').close()")
+    play_pip(monkeypatch, f"import time; time.sleep(2); open({str(mark)!r}, 'w').close()")
 
     def give_up(_bytes: int) -> None:
         raise KeyboardInterrupt
@@ -149,7 +149,7 @@ def test_pip_does_not_outlive_a_caller_that_gives_up(tmp_path: Path, monkeypatch
     with pytest.raises(KeyboardInterrupt):
         pip_download(REQUIREMENT, tmp_path, use_pip_cache=True, report=give_up)
     monkeypatch.undo()
-    pip_module.time.sleep(1.5)
+    pip_module.time.sleep(3)
     assert not mark.exists()
 
 
