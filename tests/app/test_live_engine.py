@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import time
 from typing import Any
 
 import pytest
@@ -14,6 +13,7 @@ from engine import Engine, EngineConfig, SamplingParams
 from engine.usage import block_table_of, usage_of
 from tests.app.conftest import LIVE_ENGINE, OpenPage
 from tests.helpers.app_html import all_html, figure, sentences, table_rows
+from tests.helpers.waiting import until
 from views import server
 from views.frames_route import path_of
 from views.live_config import MAX_NUM_SEQS, MAX_SLOTS
@@ -94,11 +94,7 @@ def test_a_run_that_was_reset_can_be_brought_back_step_by_step(open_page: OpenPa
     app = press(press(press(open_page(LIVE_ENGINE, prompt="abc", seed="3"), "add"), "step"), "step")
     told = re.findall(r'data-text="A">(.*?)</span>', all_html(app))
     press(press(app, "reset"), "bring_back")
-    for _ in range(100):
-        if figure(app, "step") == "2" and not app.get("progress"):
-            break
-        time.sleep(0.05)
-        app.run()
+    until(lambda: figure(app.run(), "step") == "2" and not app.get("progress"))
     assert re.findall(r'data-text="A">(.*?)</span>', all_html(app)) == told
     assert "bring_back" not in [button.key for button in app.button]
 

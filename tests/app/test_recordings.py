@@ -5,13 +5,12 @@ from __future__ import annotations
 import json
 
 import pytest
-from streamlit.testing.v1 import AppTest
 
 from engine.events import BlockCopied, RequestPreempted, SequenceForked
 from engine.recorder import FOLDER, RUNS
 from engine.trace import Trace
 from engine.usage import usage_of
-from tests.app.conftest import OpenPage
+from tests.app.conftest import OpenPage, until_loaded
 from tests.helpers.app_html import figure, sentences
 from views.course import OPEN_TRACE
 from views.recordings import recordings
@@ -38,7 +37,7 @@ def test_each_shows_what_it_is_there_for() -> None:
 
 @pytest.mark.parametrize("name", RUNS)
 def test_a_link_opens_one(open_page: OpenPage, name: str) -> None:
-    app = settled(open_page(OPEN_TRACE.file, recorded=name))
+    app = until_loaded(open_page(OPEN_TRACE.file, recorded=name))
     trace = trace_of(name)
     assert any(f"Recorded on {trace.info['recorded']} from smollm2-135m-instruct" in said for said in sentences(app))
     payload = json.loads(app.get("bidi_component")[0].proto.json)["payload"]
@@ -50,15 +49,7 @@ def test_a_link_opens_one(open_page: OpenPage, name: str) -> None:
 def test_one_is_chosen_and_put_away_again(open_page: OpenPage) -> None:
     app = open_page(OPEN_TRACE.file)
     app.pills(key="recorded_run").set_value("beams").run()
-    assert any("Nothing runs here now." in said for said in sentences(settled(app)))
+    assert any("Nothing runs here now." in said for said in sentences(until_loaded(app)))
     app.button(key="another_file").click().run()
     assert not app.exception
     assert not sentences(app)
-
-
-def settled(app: AppTest) -> AppTest:
-    for _ in range(50):
-        if not app.get("progress"):
-            return app
-        app.run()
-    raise AssertionError("the trace was not read")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -12,6 +11,7 @@ from streamlit.testing.v1 import AppTest
 
 from tests.app.conftest import OpenPage, until_loaded
 from tests.helpers.app_html import all_html, figure, sentences
+from tests.helpers.waiting import until
 from views import server
 from views.room import room_tab
 from views.room.desk import NotPresenterError
@@ -113,9 +113,7 @@ def test_run_is_made_by_the_room_and_goes_on_without_the_presenters_tab(open_pag
     attendee = send(join(open_page, room.code), "abc")
     presenter.selectbox(key="room_pace").set_value("As fast as it can").run()
     presenter.button(key="room_run").click().run()
-    deadline = time.monotonic() + 20
-    while room.spent(tab_of(attendee).member).under_way and time.monotonic() < deadline:
-        time.sleep(0.02)
+    until(lambda: not room.spent(tab_of(attendee).member).under_way)
     attendee.run()
     assert 'data-request="A" data-status="finished"' in all_html(attendee)
     assert figure(attendee, "used") == "0"
@@ -128,8 +126,6 @@ def test_who_leaves_and_whose_room_has_ended_stand_at_the_way_in_again(open_page
     assert "room_tab" not in leaving.session_state
     assert len(room.members) == 2
     button(presenter, "End the room").click().run()
-    deadline = time.monotonic() + 10
-    while server.rooms().find(room.code) and time.monotonic() < deadline:
-        time.sleep(0.02)
+    until(lambda: server.rooms().find(room.code) is None)
     staying.run()
     assert labels(staying) == ["Join", "Start a room", "Take over"]
