@@ -1,4 +1,4 @@
-"""An exercise sheet from a seed: one question a lesson, answered by the engine.
+"""An exercise sheet from a seed: one question a lesson, answered by the engine. Experiments of the lab ask when named.
 
 python -m engine.drill --seed 7               the sheet
 python -m engine.drill --seed 7 --reveal      with the answers, and why the others are wrong
@@ -10,7 +10,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator, Sequence
 
-from engine.questions import LESSONS, Choice, Question, question
+from engine.questions import EXPERIMENTS, LESSONS, Choice, Question, question
 
 MAX_COUNT = 100
 
@@ -48,7 +48,10 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m engine.drill", description="An exercise sheet from a seed.")
     parser.add_argument("--seed", type=int, default=1, help="same seed, same sheet (default: 1)")
     parser.add_argument("--reveal", action="store_true", help="print the answers, and why the others are wrong")
-    parser.add_argument("--lesson", action="append", choices=LESSONS, help="this lesson only (may be repeated)")
+    parser.add_argument(
+        "--lesson", action="append", choices=(*LESSONS, *EXPERIMENTS),
+        help="this lesson or experiment only (may be repeated)",
+    )  # fmt: skip
     parser.add_argument("--count", type=_count, default=1, help=f"questions a lesson, 1 to {MAX_COUNT} (default: 1)")
     return parser.parse_args(arguments)
 

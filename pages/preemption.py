@@ -13,6 +13,7 @@ from views.experiments.asked import result_of
 from views.experiments.controls import choose_model, slide_number, type_number, type_text
 from views.kept import set_kept
 from views.model_loading import wait_for_model
+from views.predict import OF_EXPERIMENT, draw_question
 
 ATTEMPT = "preemption_attempt"
 
@@ -78,6 +79,7 @@ st.markdown(
     "Requests grow while they run, so a pool that was large enough at the start can be too small later. "
     "Then the last to come gives its blocks back. Getting them again has two ways, and both cost something."
 )
+draw_question(this.KEY, OF_EXPERIMENT)
 text, chosen, num_blocks, block_size, max_tokens = draw_controls()
 model = wait_for_model(chosen)
 attempt = st.session_state.get(ATTEMPT, 0)

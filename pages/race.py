@@ -12,6 +12,7 @@ from views.experiments.asked import result_of
 from views.experiments.controls import choose, type_number, type_text
 from views.experiments.race_charts import split_chart, time_chart
 from views.kept import set_kept
+from views.predict import OF_EXPERIMENT, draw_question
 from views.url_values import NumberRule
 
 
@@ -93,6 +94,7 @@ st.markdown(
     "One stream of requests into four memories of the same size. "
     "They differ in one thing only: how much is set aside for a request, and in what pieces."
 )
+draw_question(this.KEY, OF_EXPERIMENT)
 inputs = draw_controls()
 if lanes := result_of(this.KEY, inputs, lambda: this.run_race(inputs)):
     draw_stops(lanes)

@@ -15,6 +15,7 @@ from views.experiments.controls import choose_model, type_number, type_text
 from views.html_parts import notice
 from views.kept import kept, kept_key, set_kept
 from views.model_loading import wait_for_model
+from views.predict import OF_EXPERIMENT, draw_question
 
 
 def draw_controls() -> tuple[str, str, list[int]]:
@@ -70,6 +71,7 @@ st.markdown(
     "A block table is the only thing that knows where a token's keys and values lie. "
     "So move everything, and see who notices."
 )
+draw_question(this.KEY, OF_EXPERIMENT)
 prompt, chosen, (block_size, num_blocks, max_tokens, after, seed) = draw_controls()
 model = wait_for_model(chosen)
 inputs = this.Inputs(model.weights.name, prompt, block_size, num_blocks, max_tokens, after, seed)

@@ -14,6 +14,7 @@ from views.experiments.controls import choose, choose_model_and_block_size, type
 from views.html_parts import figures
 from views.kept import draw_corrections, set_kept
 from views.model_loading import wait_for_model
+from views.predict import OF_EXPERIMENT, draw_question
 from views.told import told_figures
 
 if TYPE_CHECKING:
@@ -55,6 +56,7 @@ st.markdown(
     "A prefix cache finds whole blocks, from the first token on, and only when every token before them is the same. "
     "Small things break that. Type two prompts and see which."
 )
+draw_question(this.KEY, OF_EXPERIMENT)
 first, second, first_as, second_as = draw_prompts()
 chosen, block_size = choose_model_and_block_size(this.KEY, this.BLOCK_SIZE)
 model = wait_for_model(chosen)

@@ -11,12 +11,13 @@ from views.worded import st
 from views.words import translated
 
 LARGEST_SEED = 999_999
-SEED = NumberRule("seed", "Seed of the question", 0, LARGEST_SEED, 0)
+OF_EXPERIMENT = "question"
+"""An experiment's own seed decides what it runs, so its question's has another name in the address."""
 
 
-def draw_question(lesson: str) -> Question:
+def draw_question(lesson: str, seed_name: str = "seed") -> Question:
     """The question of this lesson and `?seed=`, its choices, and why the chosen one is right or wrong."""
-    seed = kept(lesson, SEED, 0)
+    seed = kept(lesson, NumberRule(seed_name, "Seed of the question", 0, LARGEST_SEED, 0), 0)
     asked = question(lesson, seed)
     with st.expander("Predict first, or fold this away", expanded=True, key=f"question_{lesson}"):
         st.html(_prompt(asked) + _verdict(_chosen(lesson, asked)))
@@ -33,7 +34,7 @@ def draw_question(lesson: str) -> Question:
                 label_visibility="collapsed",
             )
         with again:
-            st.button("Another one", key=f"another_{lesson}", on_click=_ask_another, args=(lesson, seed))
+            st.button("Another one", key=f"another_{lesson}", on_click=_ask_another, args=(lesson, seed, seed_name))
         share_prediction(lesson, asked, st.session_state.get(_answer_key(lesson, seed)))
     return asked
 
@@ -47,8 +48,8 @@ def _answer_key(lesson: str, seed: int) -> str:
     return kept_key(lesson, f"answer_{seed}")
 
 
-def _ask_another(lesson: str, seed: int) -> None:
-    set_kept(lesson, seed=(seed + 1) % (LARGEST_SEED + 1))
+def _ask_another(lesson: str, seed: int, seed_name: str) -> None:
+    set_kept(lesson, **{seed_name: (seed + 1) % (LARGEST_SEED + 1)})
     st.session_state.pop(_answer_key(lesson, seed), None)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from engine.doctor import model, network, surroundings
 from engine.doctor.finding import Finding
 
-Announce = Callable[[str], None]
+Announce = Callable[[str], object]
 """Told the name of a check when it begins."""
 
 

@@ -7,12 +7,13 @@ question("growth", seed=7)
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 from random import Random
 
-from engine.questions import batch, block_table, fragmentation, growth, reservation, sharing, what_is_cached
+from engine.questions import batch, block_table, fragmentation, growth, lab, reservation, sharing, what_is_cached
 from engine.questions.question import Choice, Draft, Misconception, Question, finish
 
-__all__ = ["LESSONS", "Choice", "Misconception", "Question", "question"]
+__all__ = ["EXPERIMENTS", "LESSONS", "Choice", "Misconception", "Question", "question"]
 
 _KINDS: dict[str, tuple[Callable[[Random], Draft], ...]] = {
     "what_is_cached": what_is_cached.KINDS,
@@ -25,15 +26,18 @@ _KINDS: dict[str, tuple[Callable[[Random], Draft], ...]] = {
 }
 LESSONS = tuple(_KINDS)
 """Lessons that ask, in the order of the course; the names are those of the modules in `engine/scenes`."""
+EXPERIMENTS = tuple(lab.KINDS)
+"""Experiments of the lab that ask; the names are the keys of their pages."""
 
 
+@lru_cache(maxsize=64)
 def question(lesson: str, seed: int) -> Question:
-    """The question of that lesson and seed. Neighbouring seeds ask different kinds in turn.
+    """The question of that lesson or experiment and seed. Neighbouring seeds ask different kinds in turn.
 
-    Raises ValueError for a lesson that does not ask.
+    Raises ValueError for one that does not ask.
     """
-    if lesson not in _KINDS:
-        raise ValueError(f"The lesson must be one of {', '.join(LESSONS)}; it is {lesson!r}.")
+    if lesson not in (*LESSONS, *EXPERIMENTS):
+        raise ValueError(f"The lesson must be one of {', '.join((*LESSONS, *EXPERIMENTS))}; it is {lesson!r}.")
     random = Random(f"{lesson}/{seed}")
-    kinds = _KINDS[lesson]
+    kinds = (_KINDS | lab.KINDS)[lesson]
     return finish(lesson, seed, kinds[seed % len(kinds)](random), random)

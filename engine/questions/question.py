@@ -46,6 +46,15 @@ class Misconception(StrEnum):
     FULL_GAUGE = "A usage of 100 % means that every slot is full."
     BLOCKS_ARE_MIXED = "Different requests fill one block together."
     AS_RESERVED = "Pages hold as much as reservations."
+    MEMORY_KNOWS = "Memory itself knows whose tokens lie where."
+    EQUAL_TEXT_IS_SHARED = "Equal text is shared wherever it stands."
+    PARTS_ARE_SHARED = "Part of a block can be shared."
+    ALL_OR_NOTHING = "One difference and nothing is shared."
+    OLDEST_MAKES_ROOM = "Whoever came first makes room."
+    LARGEST_MAKES_ROOM = "Whoever holds most makes room."
+    WAITING_IS_ENOUGH = "Whoever needs a block can wait until one is free."
+    ONLY_THE_PROMPT_IS_LOST = "A preempted request computes its prompt again, and no more."
+    FREED_IS_KEPT = "Blocks that were given back still hold what is needed."
 
 
 @dataclass(frozen=True, slots=True)

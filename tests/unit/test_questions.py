@@ -13,7 +13,7 @@ import pytest
 
 from engine.events import SlotsWritten
 from engine.model_facts import WELL_KNOWN, size_in_words
-from engine.questions import LESSONS, Misconception, growth, question
+from engine.questions import EXPERIMENTS, LESSONS, Misconception, growth, question
 from engine.questions.question import Draft, Wrong, finish
 from engine.scenes.growth import growth as growth_scene
 from engine.scenes.words import passage
@@ -74,6 +74,8 @@ def test_same_seed_same_question_other_seed_other_question(lesson):
 
 def test_the_known_misconceptions_are_all_offered():
     offered = {choice.misconception for lesson in LESSONS for one in asked(lesson) for choice in one.choices}
+    asked_in_the_lab = [question(experiment, seed) for experiment in EXPERIMENTS for seed in range(20)]
+    offered |= {choice.misconception for one in asked_in_the_lab for choice in one.choices}
     assert offered - {None} == set(Misconception)
 
 

@@ -1,0 +1,16 @@
+"""Questions to predict before an experiment of the lab; answered by running a small one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from random import Random
+
+from engine.questions.lab import preemption, race, shuffle, why_not_shared
+from engine.questions.question import Draft
+
+KINDS: dict[str, tuple[Callable[[Random], Draft], ...]] = {
+    "shuffle": shuffle.KINDS,
+    "race": race.KINDS,
+    "why_not_shared": why_not_shared.KINDS,
+    "preemption": preemption.KINDS,
+}
