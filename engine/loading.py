@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import torch
 
+from engine.compiled_steps import CompiledSteps, can_compile
 from engine.config import EngineConfig
 from engine.cuda_graphs import DecodeGraphs
 from engine.dtypes import resolve_kv_dtype
 from engine.kv_store import KVStore
-from engine.model_runner import ModelRunner
+from engine.model_runner import ModelRunner, Shortcut
 from engine.parts import EngineParts
 from engine.progress import ProgressCallback, ignore_progress
 from engine.sampler import Sampler
@@ -41,7 +42,7 @@ def load_parts(
     )
     return EngineParts(
         tokenizer=loaded.tokenizer,
-        runner=ModelRunner(loaded.model, store, _graphs(config, loaded, store)),
+        runner=ModelRunner(loaded.model, store, _shortcut(config, loaded, store)),
         chooser=Sampler(),
         store=store,
         vocab_size=shape.vocab_size,
@@ -61,11 +62,11 @@ def load_parts(
     )
 
 
-def _graphs(config: EngineConfig, loaded: LoadedModel, store: KVStore) -> DecodeGraphs | None:
-    """Recorded decode steps, where there is a GPU and every operation is one of its kernels."""
-    if loaded.model.device.type != "cuda" or store.backend.name != "triton":
-        return None
-    return DecodeGraphs(loaded.model, store, config.max_num_seqs, config.max_model_len)
+def _shortcut(config: EngineConfig, loaded: LoadedModel, store: KVStore) -> Shortcut | None:
+    """A faster way than calling the model's operations one by one, where there is one."""
+    if loaded.model.device.type == "cuda" and store.backend.name == "triton":
+        return DecodeGraphs(loaded.model, store, config.max_num_seqs, config.max_model_len)
+    return CompiledSteps(loaded.model, store) if can_compile(loaded.model, store) else None
 
 
 def resolve_device(name: str) -> torch.device:

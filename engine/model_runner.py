@@ -3,22 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Protocol
 
 import torch
 from torch import Tensor
 
 from engine.batch_inputs import BatchInputs, ScheduledSequence
-from engine.cuda_graphs import DecodeGraphs
 from engine.kv_store import KVStore
 from engine.model import LlamaModel, ModelInputs
 
 
+class Shortcut(Protocol):
+    """A faster way through the steps that fit it: recorded on a GPU, or compiled as one on a CPU."""
+
+    def fits(self, step: ModelInputs) -> bool: ...
+
+    def run(self, step: ModelInputs) -> Tensor:
+        """Logits [num_logit_rows, vocab_size] float32; keys and values are written."""
+        ...
+
+
 class ModelRunner:
-    def __init__(self, model: LlamaModel, kv_store: KVStore, graphs: DecodeGraphs | None = None) -> None:
-        """`graphs`: recorded decode steps, on a GPU."""
+    def __init__(self, model: LlamaModel, kv_store: KVStore, shortcut: Shortcut | None = None) -> None:
         self.model = model
         self.kv_store = kv_store
-        self.graphs = graphs
+        self.shortcut = shortcut
         self._inputs = BatchInputs(kv_store.block_size, model.device)
 
     @torch.no_grad()
@@ -29,8 +38,8 @@ class ModelRunner:
         `needs_logits`, in the order of the items.
         """
         inputs = self.prepare(items)
-        if self.graphs is not None and self.graphs.fits(inputs):
-            return self.graphs.run(inputs)
+        if self.shortcut is not None and self.shortcut.fits(inputs):
+            return self.shortcut.run(inputs)
         hidden = self.model.forward(inputs, self.kv_store)
         return self.model.compute_logits(hidden[inputs.logits_indices])
 

@@ -65,7 +65,7 @@ def test_only_a_pure_decode_step_whose_tokens_are_all_wanted_is_replayed() -> No
 def test_the_cpu_has_no_graphs() -> None:
     config = EngineConfig(model="tiny-random", num_blocks=8)
     runner = load_parts(config, loaded("tiny-random")).runner
-    assert isinstance(runner, ModelRunner) and runner.graphs is None
+    assert isinstance(runner, ModelRunner) and runner.shortcut is None
 
 
 @pytest.mark.gpu

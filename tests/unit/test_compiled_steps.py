@@ -1,0 +1,75 @@
+"""One compiled call gives the bits that the model's operations give one by one, in logits and in the cache."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+
+from engine.batch_inputs import BatchInputs
+from engine.compiled_steps import CompiledSteps, can_compile
+from engine.linear import has_grouped_product
+from engine.model import LlamaModel, build_model
+from engine.model_runner import ModelRunner
+from engine.progress import ProgressCallback
+from engine.weights import LoadedModel
+from engine.weights_embedded import embedded_folder, embedded_int4_source
+from engine.weights_hub import read_config
+from tests.helpers.models import CPU, Item, Tokens, loaded, new_kv_store
+from tests.helpers.tiny_gguf import write_tiny_gguf
+
+pytestmark = pytest.mark.skipif(not has_grouped_product(), reason="needs Numba and a processor with AVX-512 VNNI")
+
+A, B, C = Tokens(list(range(5, 45))), Tokens([3, 1, 4, 1, 5, 9]), Tokens([2, 7, 1, 8])
+STEPS = [
+    [Item(A, 0, 20, [6, 2, 9, 1, 8], needs_logits=False), Item(B, 0, 5, [0, 4])],
+    [Item(A, 20, 20, [6, 2, 9, 1, 8, 11, 3, 12, 14, 13]), Item(B, 5, 1, [0, 4]), Item(C, 0, 3, [10])],
+    [Item(C, 3, 1, [10])],
+]
+
+
+@pytest.fixture
+def model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> LoadedModel:
+    """Four bits in two layers, the second with a sliding window."""
+    monkeypatch.setenv("PAGED_KV_CACHE_DIR", str(tmp_path))
+    folder = embedded_folder(lambda _: None, _fetch)
+    config = replace(read_config(folder), sliding_windows=(None, 6))
+    return replace(loaded("tiny-random"), config=config, model=build_model(config, embedded_int4_source(folder)))
+
+
+def _fetch(folder: Path, _progress: ProgressCallback) -> Path:
+    write_tiny_gguf(folder / "tiny.gguf")
+    return folder / "tiny.gguf"
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_bit_for_bit(model: LoadedModel, dtype: torch.dtype) -> None:
+    ours, theirs = (new_kv_store(model, backend="cpu", dtype=dtype) for _ in range(2))
+    compiled = CompiledSteps(model.model, ours)
+    runner = ModelRunner(model.model, theirs)
+    for items in STEPS:
+        step = BatchInputs(ours.block_size, CPU).prepare(items)
+        assert compiled.fits(step)
+        assert torch.equal(compiled.run(step), runner.run(items))
+        assert torch.equal(ours.key_cache, theirs.key_cache) and torch.equal(ours.value_cache, theirs.value_cache)
+    assert ours.key_cache.count_nonzero() > 0
+
+
+def test_kernels_that_somebody_put_in_front_are_called(model: LoadedModel) -> None:
+    store = new_kv_store(model, backend="cpu")
+    compiled = CompiledSteps(model.model, store)
+    store.backend = replace(store.backend, name="watched")
+    assert not compiled.fits(BatchInputs(store.block_size, CPU).prepare(STEPS[0]))
+
+
+def test_only_four_bits_over_numba_kernels_are_compiled(model: LoadedModel) -> None:
+    def compiles(model: LlamaModel, backend: str) -> bool:
+        return can_compile(model, new_kv_store(loaded("tiny-random"), backend=backend))
+
+    normed = replace(model.model.layers[0], qk_norm=torch.ones(6, 16))
+    assert compiles(model.model, "cpu")
+    assert not compiles(model.model, "reference")
+    assert not compiles(replace(model.model, layers=(normed,)), "cpu")
+    assert not compiles(loaded("tiny-random").model, "cpu")
