@@ -7,8 +7,8 @@ from typing import ClassVar
 
 
 def plural(count: int, noun: str) -> str:
-    """`1 block`, `3 blocks`: a count with its noun."""
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+    """`1 block`, `2,048 blocks`: a count with its noun."""
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
 
 
 def span(start: int, count: int, noun: str) -> str:

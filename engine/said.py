@@ -46,12 +46,13 @@ class Teller(Formatter):
         return self.vformat(self.words(template), (), facts)
 
     def format_field(self, value: Any, format_spec: str) -> str:
-        """`{field:slot}` counts things in words; other specs are Python's own."""
+        """`{field:slot}` counts things in words; other specs are Python's own, with a blank before a percent sign."""
         if isinstance(value, Said):
             value = self.say(value)
         elif isinstance(value, int) and self.is_noun(format_spec):
             return self.counted(value, format_spec)
-        return str(super().format_field(value, format_spec))
+        text = str(super().format_field(value, format_spec))
+        return f"{text[:-1]} %" if format_spec.endswith("%") else text
 
     @staticmethod
     def is_noun(format_spec: str) -> bool:

@@ -28,7 +28,9 @@ def draw_controls() -> this.BothLayouts:
 
 def draw_both_layouts(both: this.BothLayouts) -> None:
     value = lesson.play(this.KEY, both.reserved, name=this.REQUESTS, default=this.DEFAULT_REQUESTS, height=260)
+    st.header("The same requests in blocks")
     lesson.play_beside("map_in_blocks", both.in_blocks, both.reserved, value, height=320)
+    st.header("Slots by number of requests")
     draw_chart(comparison_chart(both.table), both.table, "Slots by number of requests", key="slots_by_requests")
 
 

@@ -27,6 +27,12 @@ def follow_what_was_clicked() -> None:
             set_kept(this.KEY, token=chosen.token_position)
 
 
+def token_of(value: int) -> tuple[str, int] | None:
+    """The token that is followed, once it has a slot."""
+    rule = this.token_rule(picture.scene.at(value), request)
+    return (request, kept(this.KEY, rule, min(this.DEFAULT_TOKEN, int(rule.high)))) if rule else None
+
+
 def shuffle(number: int) -> None:
     set_kept(this.KEY, shuffle=number, step=this.requests_in_order(number).values[-1])
 
@@ -51,22 +57,22 @@ value = lesson.play(
     name=this.STEP,
     default=picture.values[-1],
     selected_seq=request,
+    followed=token_of,
     on_select=follow_what_was_clicked,
 )
 frame = picture.scene.at(value)
-sequence = frame.sequences.get(request)
-num_written = 0 if sequence is None else sequence.num_computed_tokens
+rule, followed = this.token_rule(frame, request), token_of(value)
 
 st.header("Follow one token to its slot")
 lesson.beats(
     "**One division finds a token.** How often the block size fits into its position gives the row. "
     "What is left over gives the place inside the block.",
-    "Click a token in the picture, or give its number. Counting starts at 0, for rows and slots too.",
+    "Click a token in the picture, or give its number: the picture shows its row, its block and its slot. "
+    "Counting starts at 0, for rows and slots too.",
     facts={},
 )
-if num_written:
-    rule = this.token_rule(num_written)
-    token = kept(this.KEY, rule, min(this.DEFAULT_TOKEN, int(rule.high)))
+if rule and followed:
+    _request, token = followed
     steps_side, table_side = st.columns([2, 3], gap="medium")
     with steps_side:
         st.number_input("Token", 0, int(rule.high), key=kept_key(this.KEY, "token"))

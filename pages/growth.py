@@ -14,7 +14,8 @@ from views.worded import st
 lesson.begin(
     GROWTH,
     this.KEY,
-    "Cut memory into small blocks of equal size. A request takes one when a token needs a slot, wherever it lies.",
+    "Cut memory into small **blocks** of equal size; *page* is another word for block. "
+    "A request takes one when a token needs a slot, wherever it lies.",
 )
 lesson.examples(this.KEY, this.EXAMPLES)
 size_side, prompt_side, words_side = st.columns(3)

@@ -1,4 +1,4 @@
-"""Home: what this is, what to try first, and the map of the course."""
+"""Home: what this is, a first picture, what to try on the real model, and the map of the course."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ from dataclasses import dataclass
 
 from engine.said import said
 from views.backend_banner import draw_banner_of_default_model
-from views.course import COURSE, LIVE_ENGINE, draw_link
+from views.course import COURSE, LIVE_ENGINE, WHAT_IS_CACHED, draw_link
+from views.lessons.block_table import first_picture
+from views.memory_map import memory_map
 from views.routes import ROUTES
 from views.worded import st
 from views.words import translated
@@ -51,7 +53,14 @@ st.markdown(
     "lesson needs certain words, only the words are scripted, and the page says so."
 )
 
-st.header("Try first")
+st.markdown(
+    "**Press Play.** Three requests write at once. Each takes a block when it needs one, wherever there is room, and "
+    "its table keeps the order."
+)
+memory_map(first_picture().payload, key="map_home", height=300)
+draw_link(WHAT_IS_CACHED, "Begin with the first lesson: **{title}**")
+
+st.header("On a real model")
 for column, first in zip(st.columns(len(TRY_FIRST)), TRY_FIRST, strict=True):
     with column, st.container(border=True):
         st.page_link(

@@ -59,7 +59,7 @@ lesson.begin(
     SHARING,
     this.KEY,
     "Two answers to one prompt begin with the same words. Their tables can name the same blocks, "
-    "so these words are stored once.",
+    "so these words are stored once. The answers are A and A#1; in the pictures the second has the mark A1.",
 )
 draw_shared_beginning()
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from engine.model_facts import ModelFacts
 from views import lesson
 from views.charts import frame_table
 from views.course import WHAT_IS_CACHED
@@ -10,14 +9,15 @@ from views.html_parts import figures, notice
 from views.kept import kept, kept_key
 from views.lessons import what_is_cached as this
 from views.server import default_model, model_shelf
-from views.told import tell, told_figures
+from views.told import told_figures
 from views.worded import st
 
 lesson.begin(
     WHAT_IS_CACHED,
     this.KEY,
-    "Each new token attends to every token before it. "
-    "Their keys and values are kept, so that no step computes them again: that store is the KV cache.",
+    "A token is a word or a piece of one. To choose the next one, a model holds the newest token against a **key** of "
+    "every token before it, and mixes their **values**. Both are kept, so that no step computes them again: "
+    "that store is the **KV cache**.",
 )
 model_side, precision_side, card_side = st.columns(3)
 with model_side:
@@ -48,12 +48,10 @@ lesson.beats(
 rows = [(known, this.PRECISIONS[precision]) for known in this.MODELS.values()]
 running = model_shelf().ask(default_model()).model
 if running is not None:
-    weights = running.weights
-    name = tell("{w.name} (running here)", {"w": weights})
-    rows.insert(0, (ModelFacts.of(name, weights.config), weights.model.dtype.itemsize))
+    rows.insert(0, this.running_model(running.weights, running.info))
 else:
     st.html(notice("The model of this server is still loading; it joins the table when it is there."))
-st.html(frame_table(this.models_frame(rows, card), "From each model's own configuration"))
+st.html(frame_table(this.models_frame(rows, card), "From each model's own configuration; 1 KB is 1,024 bytes"))
 
 lesson.end(
     WHAT_IS_CACHED,

@@ -57,7 +57,7 @@ BLOCK_TABLE = CoursePage(
     "Keep pages in order",
     ":material/format_list_numbered:",
     "block_table",
-    "Blocks lie anywhere; a table a request knows their order. Follow one token to its slot.",
+    "Blocks lie anywhere; each request has a table of their order. Follow one token to its slot.",
 )
 SHARING = CoursePage(
     "pages/sharing.py",

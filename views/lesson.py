@@ -57,12 +57,14 @@ def play(
     default: int,
     height: int = 420,
     selected_seq: str | None = None,
+    followed: Callable[[int], tuple[str, int] | None] | None = None,
     on_select: Callable[[], None] | None = None,
 ) -> int:
     """`scrub`, and a line that says what is scripted in this picture."""
     value = scrub(
-        lesson, picture, name=name, default=default, height=height, selected_seq=selected_seq, on_select=on_select
-    )
+        lesson, picture, name=name, default=default, height=height, selected_seq=selected_seq, followed=followed,
+        on_select=on_select,
+    )  # fmt: skip
     st.html(f'<p class="pv-scripted">{escaped(translated(SCRIPTED))}</p>')
     return value
 
@@ -75,11 +77,13 @@ def scrub(
     default: int,
     height: int = 420,
     selected_seq: str | None = None,
+    followed: Callable[[int], tuple[str, int] | None] | None = None,
     on_select: Callable[[], None] | None = None,
 ) -> int:
     """The map, with its slider as the page's control. Returns the value it stands at, kept as `?name=`.
 
-    selected_seq: the sequence whose words it shows. on_select: a callback for what is clicked.
+    selected_seq: the sequence whose words it shows. followed: which token of which sequence the page speaks of, by
+    the slider's value. on_select: a callback for what is clicked.
     """
     rule = NumberRule(name, SLIDERS.get(name, name.capitalize()), picture.values[0], picture.values[-1], default)
     position = position_of(picture, kept(lesson, rule, default))
@@ -90,6 +94,7 @@ def scrub(
         position=position,
         height=height,
         selected_seq=selected_seq,
+        followed=followed(picture.values[position]) if followed else None,
         on_select=on_select,
         on_move=partial(_moved, lesson, picture, name),
     )

@@ -65,6 +65,7 @@ def memory_map(
     height: int = DEFAULT_HEIGHT,
     live: str | None = None,
     follows: Follows | None = None,
+    followed: tuple[str, int] | None = None,
     on_move: Callable[[], None] | None = None,
     on_select: Callable[[], None] | None = None,
 ) -> MapSelection:
@@ -73,7 +74,8 @@ def memory_map(
     position: the frame to stand at (clamped); None: the last one, and it follows the end as frames come.
     height: pixels the blocks should fit in before they are drawn smaller. live: path of a WebSocket route that
     sends further frames (protocol: `js/55_live.js`, made by `FrameStream.message`). follows: another map on the page,
-    whose slider moves this one too. on_move, on_select: callbacks,
+    whose slider moves this one too. followed: a sequence and a position in it, a token that the page speaks of: lit
+    while nobody points at anything. on_move, on_select: callbacks,
     run before the rerun that a released slider or a click causes.
     """
     result = _MAP(
@@ -86,6 +88,7 @@ def memory_map(
             "height": height,
             "live": live,
             "follows": asdict(follows) if follows else None,
+            "followed": followed,
         },
         default={"position": None, "selection": None},
         on_position_change=on_move or _nothing,

@@ -21,7 +21,7 @@ FOX = words_of("The red fox crossed the quiet field")
 """The words of the block-table picture of the guide "PagedAttention"."""
 
 _PASSAGE = words_of(
-    "A lamp came on above the bakery and the street smelled of bread long before the first tram "
+    "One lamp came on above the bakery and the street smelled of bread long before the first tram "
     "rang its bell at the corner where two cats watched a boy sweep snow from every step"
 )
 

@@ -9,14 +9,19 @@ from html import unescape
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from engine import Engine, EngineConfig
+from engine.loading import load_parts
 from engine.questions import question
 from engine.usage import usage_of
 from engine.waste import longest_free_run, waste
+from engine.weights import load_model
 from tests.app.conftest import OpenPage
 from tests.helpers.app_html import all_html, sentences
 from tests.helpers.app_server import ROOT
 from tests.helpers.lessons import LESSONS, Golden, LessonCase, beats_at, figures_at, shown_map
 from tests.helpers.replay_frames import FrameReader, picture_of
+from views.lessons.waste_between import both_layouts
+from views.lessons.what_is_cached import running_model
 from views.told import tell, words_of_template
 
 GOLDENS = [(case, golden) for case in LESSONS for golden in case.goldens]
@@ -204,6 +209,23 @@ def test_a_reader_adds_finishes_and_takes_back_requests(open_page: OpenPage) -> 
     assert (address(app)["do"], figures_at(app)["waste.free"]) == ("A8 B4 C20", "0")
 
 
+def test_each_action_is_told_in_a_sentence_in_both_layouts() -> None:
+    both = both_layouts("A5 B9 C30 -C", "buddy", 2)
+    assert [frame["say"] for frame in both.in_runs.payload["frames"]] == [
+        ["Memory is empty."],
+        ["A asks for 5 slots in a row and gets 8."],
+        ["B asks for 9 slots in a row and gets 16."],
+        ["C asks for 30 slots and is refused: 8 slots free, longest run 8, need 32."],
+        ["C ends; it held nothing."],
+    ]
+    assert [frame["say"] for frame in both.on_pages.payload["frames"]][1:] == [
+        ["A asks for 5 slots and takes 3 blocks."],
+        ["B asks for 9 slots and takes 5 blocks."],
+        ["C asks for 30 slots and is refused: it needs 15 blocks, 8 free."],
+        ["C ends; it held nothing."],
+    ]
+
+
 def test_actions_that_cannot_be_replayed_are_replaced_and_the_reason_said(open_page: OpenPage) -> None:
     app = open_page("pages/waste_between.py", do="<b>A0")
     assert figures_at(app)["longest_run"] == "10"
@@ -220,3 +242,13 @@ def test_a_shorter_reservation_brings_the_tokens_within_it(open_page: OpenPage) 
     app.number_input(key="reservation_reserved").set_value(5).run()
     assert figures_at(app)["waste.token_states"] == "5"
     assert "Tokens is a whole number from 0 to 5: '12' became 5." in sentences(app)
+
+
+def test_the_row_of_the_running_model_counts_the_numbers_its_engine_keeps() -> None:
+    """Keys and values may be kept in another number type than the model computes in."""
+    weights = load_model("tiny-random")
+    config = EngineConfig(model="tiny-random", kv_dtype="bfloat16")
+    info = Engine(config, load_parts(config, weights)).trace.info
+    facts, num_bytes = running_model(weights, info)
+    assert (weights.dtype, num_bytes) == ("float32", 2)
+    assert facts.kv_bytes_per_token(num_bytes) == info["kv_bytes_per_token"]

@@ -209,7 +209,7 @@ def test_the_controls_of_the_batch(open_page: OpenPage, block_size: int, reserve
 def test_the_two_gauges_part(open_page: OpenPage) -> None:
     app = open_page(BATCH.file)
     shown = figures(app, "Two gauges")
-    assert (shown["usage.block_fraction"], shown["usage.slot_fraction"]) == ("66.7%", "36.5%")
+    assert (shown["usage.block_fraction"], shown["usage.slot_fraction"]) == ("66.7 %", "36.5 %")
 
 
 def test_the_charts_are_drawn_from_the_batch(open_page: OpenPage) -> None:

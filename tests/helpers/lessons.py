@@ -138,7 +138,7 @@ LESSONS = (
                 lambda: reservation(2048, passage(128)),
                 60,
                 {"waste.num_held": "2,048", "waste.token_states": "60", "waste.num_empty": "1,988"},
-                ("Stored: 60 tokens. Empty: 1988 slots",),
+                ("Stored: 60 tokens. Empty: 1,988 slots",),
             ),
         ),
         lambda: {"map_reservation": reserved_space(16, "running text")},

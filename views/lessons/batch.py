@@ -45,11 +45,11 @@ BEATS_OF_BLOCKS = (
     "{in_blocks.num_empty} of them empty.",
     "Both store the same {in_blocks.token_states:token}. Blocks hold {percent_fewer:.0f} % fewer slots.",
 )
-SAY = (
+SAY_RESERVED = (
     "{value:request}: {in_blocks.token_states:token} stored.",
     "Reserved: {reserved.num_held:slot}, {reserved.num_empty} of them empty.",
-    "In blocks: {in_blocks.num_held:slot}, {in_blocks.num_empty} of them empty.",
 )
+SAY_IN_BLOCKS = ("In blocks: {in_blocks.num_held:slot}, {in_blocks.num_empty} of them empty.",)
 
 
 @dataclass(frozen=True)
@@ -75,8 +75,8 @@ def both_layouts(num_reserved: int, block_size: int) -> BothLayouts:
             "percent_fewer": percent_fewer_held(in_blocks, reserved),
         }
 
-    telling = Telling("{value:request}", FIGURES, SAY, BEATS_OF_RESERVATIONS, compare)
-    in_blocks = Telling("{value:request}", (), SAY, BEATS_OF_BLOCKS, compare)
+    telling = Telling("{value:request}", FIGURES, SAY_RESERVED, BEATS_OF_RESERVATIONS, compare)
+    in_blocks = Telling("{value:request}", (), SAY_IN_BLOCKS, BEATS_OF_BLOCKS, compare)
     return BothLayouts(
         scenes,
         picture(scenes.contiguous, telling, "One reservation for each request"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
@@ -52,6 +53,16 @@ def requests_in_order(shuffle: int) -> Picture:
     return picture(block_table(shuffle_seed=shuffle or None), TELLING, "Three requests and their block tables")
 
 
-def token_rule(num_written: int) -> NumberRule:
-    """Tokens that have a slot to be followed to."""
-    return NumberRule("token", "Token", 0, max(num_written - 1, 0), DEFAULT_TOKEN)
+@lru_cache(maxsize=1)
+def first_picture() -> Picture:
+    """The same run for who sees it first: the picture and its sentences, no figures beside it."""
+    telling = replace(TELLING, figures=(), beats=())
+    return picture(block_table(), telling, "Three requests and their block tables")
+
+
+def token_rule(state: CacheState, request: str) -> NumberRule | None:
+    """Tokens of the request that have a slot to be followed to; None while there are none."""
+    sequence = state.sequences.get(request)
+    if sequence is None or not sequence.num_computed_tokens:
+        return None
+    return NumberRule("token", "Token", 0, sequence.num_computed_tokens - 1, DEFAULT_TOKEN)

@@ -35,6 +35,7 @@ TELLING = Telling(
         Figure("Slots empty", "{waste.num_empty:,}"),
         Figure("Share empty", "{waste.percent_empty:.0f} %"),
     ),
+    say=("{value:token} stored, each in the next slot of the run. Empty: {waste.num_empty:slot}.",),
     beats=(
         "**Drag the slider.** Each token takes the next slot of the run, in order.",
         "The request holds {waste.num_held:slot} from its first token to its last. "

@@ -211,7 +211,7 @@ FIGURES = {
         (
             "**Two samples of one prompt** share blocks 7 and 1. Block 1 is half filled, so the first to write copies "
             "it: block 1 to block 3. The other then writes into block 1 itself.",
-            "The paper calls the samples A1 and A2; here they are A and A#1.",
+            "The paper calls the samples A1 and A2. Here the first is A and the second A#1, with the mark A1.",
         ),
     ),
     "Fig. 9: beam search": Way(

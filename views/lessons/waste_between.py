@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
@@ -12,14 +12,15 @@ import pandas as pd
 from engine.contiguous import ALLOCATORS
 from engine.events import RequestRefused
 from engine.said import said
-from engine.scenes.actions import MAX_ACTIONS, Action, Add, format_actions, next_name, parse_actions
+from engine.scenes.actions import MAX_ACTIONS, Action, Add, Finish, format_actions, next_name, parse_actions
 from engine.scenes.fragmentation import BLOCK_SIZE, GAPS, NUM_SLOTS, Fragmentation, fragmentation
 from engine.scenes.scene import Scene
 from engine.state import CacheState
 from engine.waste import longest_free_run, waste
-from views.lesson_picture import Picture, Telling, picture
-from views.told import Figure
+from views.lesson_picture import Picture, Telling, picture, renamed
+from views.told import Figure, tell
 from views.url_values import ChoiceRule, NumberRule
+from views.words import translated
 
 KEY = "fragmentation"
 DONE = "done"
@@ -113,11 +114,41 @@ def both_layouts(text: str, allocator: str, block_size: int) -> BothLayouts:
     """Value k of both pictures: memory after the first k actions."""
     actions = parse_actions(text)
     scenes = fragmentation(actions, allocator, NUM_SLOTS, block_size)
+    title = said("In runs, {allocator}", allocator=NAMES_OF_ALLOCATORS[allocator])
     return BothLayouts(
         actions,
         scenes,
-        picture(scenes.contiguous, IN_RUNS, said("In runs, {allocator}", allocator=NAMES_OF_ALLOCATORS[allocator])),
-        picture(scenes.paged, ON_PAGES, "The same arrivals on pages"),
+        with_deeds(picture(scenes.contiguous, IN_RUNS, title), actions),
+        with_deeds(picture(scenes.paged, ON_PAGES, "The same arrivals on pages"), actions),
+    )
+
+
+def with_deeds(replay: Picture, actions: Sequence[Action]) -> Picture:
+    """The picture whose frames say what the reader did and what came of it: the map shows which slot holds what."""
+    for frame, value in zip(replay.payload["frames"], replay.values, strict=True):
+        frame["say"] = [deed(replay.scene, actions, value)]
+    return replace(replay, payload=renamed(replay.payload))
+
+
+def deed(scene: Scene, actions: Sequence[Action], value: int) -> str:
+    """The action that leads to `value`, in a sentence."""
+    if value == 0:
+        return translated("Memory is empty.")
+    action, state = actions[value - 1], scene.at(value)
+    facts = {"name": action.request_id, "action": action}
+    if isinstance(action, Finish):
+        ended = scene.frame_of[value] != scene.frame_of[value - 1]
+        return tell("{name} ends and gives back what it held." if ended else "{name} ends; it held nothing.", facts)
+    if region := state.regions.get(action.request_id):
+        return tell(
+            "{name} asks for {action.num_tokens:slot} in a row and gets {region.num_slots}.", facts | {"region": region}
+        )
+    if sequence := state.sequences.get(action.request_id):
+        taken = len(sequence.block_table)
+        return tell("{name} asks for {action.num_tokens:slot} and takes {taken:block}.", facts | {"taken": taken})
+    refused = state.requests[action.request_id]
+    return tell(
+        "{name} asks for {action.num_tokens:slot} and is refused: {refused.reason}.", facts | {"refused": refused}
     )
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
@@ -17,6 +17,9 @@ from views.lesson_picture import Picture, Telling, picture
 from views.told import Figure, tell
 from views.url_values import ChoiceRule, NumberRule
 from views.words import translated
+
+if TYPE_CHECKING:
+    from engine.weights import LoadedModel
 
 KEY = "what_is_cached"
 MODELS = {model.name: model for model in WELL_KNOWN}
@@ -79,6 +82,14 @@ def card_facts(model_name: str, precision: str, card_gb: int) -> dict[str, Any]:
         "left": size_in_words(fit.kv_bytes),
         "usable": size_in_words(fit.usable_bytes),
     }
+
+
+def running_model(weights: LoadedModel, info: Mapping[str, Any]) -> tuple[ModelFacts, int]:
+    """The facts of the model that this server runs, and the bytes of a number in its cache: `info` is its engine's."""
+    from engine.dtypes import TORCH_DTYPES  # brings torch, which is there when a model runs
+
+    name = tell("{w.name} (running here)", {"w": weights})
+    return ModelFacts.of(name, weights.config), TORCH_DTYPES[info["kv_dtype"]].itemsize
 
 
 def models_frame(models: Iterable[tuple[ModelFacts, int]], card_gb: int) -> pd.DataFrame:

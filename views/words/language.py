@@ -21,7 +21,7 @@ class Language(Teller):
     def counted(self, count: int, noun: str) -> str:
         """A count in the form it takes; forms come from the field itself (`{count:Platz|Plätze}`) or by noun."""
         forms = (noun if "|" in noun else self.words(forms_key(noun))).split("|")
-        return f"{count} {forms[min(self.catalogue.form_of(count), len(forms) - 1)]}"
+        return f"{count:,} {forms[min(self.catalogue.form_of(count), len(forms) - 1)]}"
 
     @staticmethod
     def is_noun(format_spec: str) -> bool:

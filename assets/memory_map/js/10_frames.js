@@ -90,6 +90,7 @@ class FrameStore {
     this.seqs = []; // { seq_id, request_id, letter, colour }
     this.numMessages = 0;
     this.usesSwap = false;
+    this.looks = new Set(); // what the legend must explain: kept, stale, times
     this.timesUsed = []; // by token: how often sequences were given it
     this.tableSizes = []; // by sequence: table entries in the last frame read
     this.tableShapes = new Set(); // every "3,5,2" of table sizes of any frame, so that layouts can hold still
@@ -112,6 +113,7 @@ class FrameStore {
       this.tokens.push(...(m.new_tokens ?? []));
       this.seqs.push(...(m.new_seqs ?? []));
       this.noteLengths(m);
+      this.noteLooks(m);
       this.usesSwap ||= m.cpu_blocks !== undefined;
       this.numMessages += 1;
       if (m.amend && this.frames.length) this.amendLast(m);
@@ -138,6 +140,17 @@ class FrameStore {
       if (table) this.tableSizes[e.seq] = table.length;
     }
     this.tableShapes.add(this.tableSizes.filter((size) => size > 0).join(","));
+  }
+
+  // A block that is free and has been another's, or can be found by its content, or that two tables name.
+  noteLooks({ layout, blocks = [], regions }) {
+    for (const { owners = layout ? [] : null, cached, slots } of blocks) {
+      if (cached) this.looks.add("kept");
+      if (owners?.length > 1) this.looks.add("times");
+      if (owners?.length === 0 && (slots || !layout)) this.looks.add("stale");
+    }
+    if (regions && regions.length < (this.numRegions ?? 0)) this.looks.add("stale");
+    if (regions) this.numRegions = regions.length;
   }
 
   // The state at frame i. The object is reused: read it before seeking again.

@@ -27,7 +27,7 @@ class TokenStrip {
     put(this.g, { display: s ? null : "none" });
     if (!s) return 0;
     const unit = this.map.picture.unit;
-    this.lineH = 62 * unit;
+    this.lineH = (state.layout.block_size ? 62 : 46) * unit; // under the tokens, the blocks they belong to
     const { first, cells, lines } = this.flow(s, x, width);
     const top = y + 20 * unit;
     put(this.g, { style: `--o:${this.map.colour(this.map.seq)}`, "aria-label": said("Tokens of {name}", { name: this.map.seqName(this.map.seq) }) });

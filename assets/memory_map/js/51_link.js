@@ -9,6 +9,7 @@ class Link {
     this.hover = null; // what the pointer or the focus is on
     this.pick = null; // what was clicked
     this.remote = null; // tokens another map points at
+    this.followed = []; // tokens that the page speaks of: lit while nobody points at anything
     this.lit = [];
     this.onRemote = (e) => {
       if (e.detail.source === map.uid) return;
@@ -55,7 +56,7 @@ class Link {
     for (const node of this.lit) node.classList.remove("lit");
     this.lit = [];
     const target = this.hover ?? this.pick;
-    const spots = target ? this.map.resolve(target) : this.map.resolveTokens(this.remote ?? []);
+    const spots = target ? this.map.resolve(target) : this.map.resolveTokens(this.remote?.length ? this.remote : this.followed);
     for (const node of this.map.picture.nodesOf(spots)) {
       node.classList.add("lit");
       this.lit.push(node);

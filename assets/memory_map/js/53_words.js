@@ -86,7 +86,7 @@ class Lanes {
 // One line about the lit spot, with the address arithmetic spelled out.
 function readoutText(map, state, target, spots) {
   if (isPlaceless(map)) return placelessReadout(map, state, target, spots);
-  if (!target) return map.withControls ? said("Point at a token, a table row or a block to follow it.") : "";
+  if (!target) return map.withControls ? hintOf(state) : "";
   const size = state.layout.block_size;
   const parts = [];
   const [token] = spots.tokens;
@@ -113,6 +113,10 @@ function readoutText(map, state, target, spots) {
     parts.push(block.cached ? said("block {id}: {status}, ref_cnt {n}, findable by its content", facts) : said("block {id}: {status}, ref_cnt {n}", facts));
   }
   return parts.join("  ·  ");
+}
+
+function hintOf({ layout }) {
+  return layout.num_blocks ? said("Point at a token, a table row or a block to follow it.") : said("Point at a token or a slot to follow it.");
 }
 
 function regionText(slot, region) {
@@ -199,7 +203,9 @@ const LEGEND = [
   ["blank", said("empty"), "blocks"],
   ["times", said("×2: two block tables name it (ref_cnt)"), "blocks"],
   ["used", said("used"), "arena"], ["reserved", said("reserved, not used"), "arena"], ["blank", said("free"), "arena"],
+  ["stale", said("letters in italics: free, old content"), "arena"],
 ];
+const SELDOM = ["kept", "stale", "times"]; // explained where a run has them
 
 // What the hatches mean, for the kind of memory that is drawn.
 class Legend {
@@ -208,14 +214,15 @@ class Legend {
     this.box = htmlEl("ul", "legend", parent);
     this.items = LEGEND.map(([look, text, memory]) => {
       const item = htmlEl("li", "", this.box);
-      if (look !== "times") htmlEl("i", look, item);
+      if (look !== "times" && !(look === "stale" && memory === "arena")) htmlEl("i", look, item);
       item.append(text);
-      return { item, memory };
+      return { item, look, memory };
     });
   }
 
   paint(state) {
     const shown = { blocks: state.layout.num_blocks > 0 && !isPlaceless(this.map), arena: state.layout.num_slots > 0 };
-    for (const { item, memory } of this.items) item.hidden = !shown[memory];
+    const { looks } = this.map.store;
+    for (const { item, look, memory } of this.items) item.hidden = !shown[memory] || (SELDOM.includes(look) && !looks.has(look));
   }
 }
