@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser
 
+from tests.helpers.accessibility import expect_no_violations
 from tests.helpers.app_server import AppServer
 from tests.helpers.course_reader import DESKTOP, CourseReader
 from views.course import COURSE, CoursePage
@@ -28,7 +29,7 @@ def reader(browser: Browser, app_server: AppServer, request: pytest.FixtureReque
 def test_axe_finds_nothing_and_the_tab_has_no_complaint(reader: CourseReader, course_page: CoursePage) -> None:
     reader.turn_to(course_page)
     reader.open_everything()
-    assert reader.accessibility_violations() == []
+    expect_no_violations(reader.page)
     reader.check()
 
 
@@ -39,6 +40,6 @@ def test_no_page_scrolls_sideways(reader: CourseReader, course_page: CoursePage)
     reader.turn_to(course_page)
     for width, height in (PHONE, PROJECTOR):
         reader.resize(width, height)
-        assert reader.widest() <= width, f"at {width} pixels"
+        reader.expect_to_fit(width)
     reader.resize(*DESKTOP.values())
     reader.check()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from playwright.sync_api import Page
+from playwright.sync_api import Page, expect
 
 from engine import EngineConfig
 from engine.lab.equation import EquationReport, equation
@@ -11,6 +11,7 @@ from engine.model_facts import size_in_words
 from tests.helpers.app_server import AppServer
 from tests.helpers.experiment_page import ExperimentPage
 from tests.helpers.models import loaded
+from tests.helpers.waiting import until_equal
 from views.course import EQUATION
 from views.text_safe import visible_piece
 
@@ -31,18 +32,21 @@ def test_typed_prompts_give_equal_tokens_in_less_memory(page: Page, embedded_ser
     lab.type("Prompts, one a line", "\n".join(PROMPTS))
     expected = report(block_size=4)
     display = loaded().tokenizer.display
-    assert expected.are_tokens_equal and lab.figure("tokens") == "all equal"
+    assert expected.are_tokens_equal
+    lab.expect_figure("tokens", "all equal")
     for prompt in expected.prompts:
         pieces = [visible_piece(display(token_id)) for token_id in prompt.paged_token_ids]
-        assert lab.chips(f"[data-tokens-of={prompt.request_id}]") == pieces * 2, "contiguous above, paged below"
-        apart = [f"{difference:.2g}" for difference in prompt.logit_differences]
-        assert lab.rows(f"[data-tokens-of={prompt.request_id}]")[2] == ["Logits apart by", *apart]
-        assert lab.text(f"[data-text={prompt.request_id}]") == prompt.text
-    assert lab.figure("report.largest_logit_difference") == f"{expected.largest_logit_difference:.2g}"
-    assert lab.figure("report.tolerance") == f"{expected.tolerance:g}"
-    assert lab.figure("contiguous_size") == size_in_words(expected.contiguous_bytes)
-    assert lab.figure("paged_size") == size_in_words(expected.paged_bytes)
-    assert f"Attention backend: {expected.backend} ({expected.backend_reason})" in lab.text("[data-banner]")
+        table = f"[data-tokens-of={prompt.request_id}]"
+        lab.expect_chips(table, pieces * 2)  # contiguous above, paged below
+        apart = ["Logits apart by", *(f"{difference:.2g}" for difference in prompt.logit_differences)]
+        until_equal(lambda table=table: lab.rows(table)[2:3], [apart])
+        lab.expect_text(f"[data-text={prompt.request_id}]", prompt.text)
+    lab.expect_figure("report.largest_logit_difference", f"{expected.largest_logit_difference:.2g}")
+    lab.expect_figure("report.tolerance", f"{expected.tolerance:g}")
+    lab.expect_figure("contiguous_size", size_in_words(expected.contiguous_bytes))
+    lab.expect_figure("paged_size", size_in_words(expected.paged_bytes))
+    banner = f"Attention backend: {expected.backend} ({expected.backend_reason})"
+    expect(page.locator("[data-banner]")).to_contain_text(banner)
 
 
 @pytest.mark.embedded
@@ -50,11 +54,16 @@ def test_another_block_size_changes_the_memory_and_no_token(page: Page, embedded
     lab = ExperimentPage(page, embedded_server.url, EQUATION).open(
         prompts="\n".join(PROMPTS), max_tokens=6, reserved=64
     )
-    before = lab.chips("[data-tokens-of=A]"), lab.figure("paged_size")
+    in_blocks_of_4, in_blocks_of_32 = report(block_size=4), report(block_size=32)
+    tokens = in_blocks_of_4.prompts[0].paged_token_ids
+    pieces = [visible_piece(loaded().tokenizer.display(token_id)) for token_id in tokens]
+    lab.expect_figure("paged_size", size_in_words(in_blocks_of_4.paged_bytes))
+    lab.expect_chips("[data-tokens-of=A]", pieces * 2)
     lab.press("Blocks of 32")
     page.wait_for_url("**block_size=32*")
-    assert lab.chips("[data-tokens-of=A]") == before[0]
-    assert lab.figure("paged_size") == size_in_words(report(block_size=32).paged_bytes) != before[1]
+    assert in_blocks_of_4.paged_bytes != in_blocks_of_32.paged_bytes
+    lab.expect_figure("paged_size", size_in_words(in_blocks_of_32.paged_bytes))
+    lab.expect_chips("[data-tokens-of=A]", pieces * 2)
 
 
 def test_both_memories_follow_one_slider(page: Page, app_server: AppServer) -> None:
@@ -66,11 +75,11 @@ def test_both_memories_follow_one_slider(page: Page, app_server: AppServer) -> N
     written = sum(sequence.num_computed_tokens for sequence in trace.at(step).sequences.values())
     assert 0 < step < trace.num_steps and written > 0
     for key in ("map_equation", "map_paged"):
-        assert lab.map_figures(key)["waste.token_states"] == str(written)
+        until_equal(lambda key=key: lab.map_figures(key).get("waste.token_states"), str(written))
     page.wait_for_url(f"**step={step}*")
 
 
 def test_whatever_is_typed_stands_there_verbatim(page: Page, app_server: AppServer) -> None:
     lab = ExperimentPage(page, app_server.url, EQUATION).open(max_tokens=2)
     lab.type("Prompts, one a line", HOSTILE)
-    assert lab.text("[data-prompt=A]") == HOSTILE
+    lab.expect_text("[data-prompt=A]", HOSTILE)

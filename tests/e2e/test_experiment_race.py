@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from playwright.sync_api import Page, expect
 
 from engine.arrivals import ALPACA, draw_arrivals, parse_arrivals
@@ -9,6 +11,7 @@ from engine.lab.race import Lane, race
 from engine.waste import PAPER_FIGURE_2
 from tests.helpers.app_server import AppServer
 from tests.helpers.experiment_page import ExperimentPage
+from tests.helpers.waiting import until_equal
 from views.course import RACE
 
 TYPED = "1 5 9\n1 6 10\n2 8 8"
@@ -29,15 +32,14 @@ def test_arrivals_like_alpaca_stop_each_memory_at_its_own_moment(page: Page, app
     lanes = race(arrivals, num_slots=256, block_size=4, max_model_len=64)
     assert len({lane.first_obstacle.step for lane in lanes if lane.first_obstacle}) == 4
     for lane in lanes:
-        assert told_by(lane) in lab.told()
+        lab.expect_told(told_by(lane))
     page.get_by_text("Percent of the memory, ours and the paper's: the same as a table").click()
-    rows = lab.rows('[aria-label="Percent of the memory, ours and the paper\'s"]')
+    table = '[aria-label="Percent of the memory, ours and the paper\'s"]'
     kinds = ("token_states", "reservation", "internal_fragmentation", "external_fragmentation", "free")
-    assert rows[::2] == [
-        [lane.name, "ours", *(f"{lane.average_percent()[kind]:.1f}" for kind in kinds)] for lane in lanes
-    ]
-    names = ("Max", "Pow2", "Oracle", "vLLM")
-    assert [row[1:3] for row in rows[1::2]] == [["the paper's", str(PAPER_FIGURE_2[n]["token_states"])] for n in names]
+    ours = [[lane.name, "ours", *(f"{lane.average_percent()[kind]:.1f}" for kind in kinds)] for lane in lanes]
+    until_equal(lambda: lab.rows(table)[::2], ours)
+    papers = [["the paper's", str(PAPER_FIGURE_2[name]["token_states"])] for name in ("Max", "Pow2", "Oracle", "vLLM")]
+    until_equal(lambda: [row[1:3] for row in lab.rows(table)[1::2]], papers)
 
 
 def test_typed_arrivals_run_at_once_and_four_memories_follow_one_slider(page: Page, app_server: AppServer) -> None:
@@ -46,16 +48,17 @@ def test_typed_arrivals_run_at_once_and_four_memories_follow_one_slider(page: Pa
     lab.type("Requests: step, prompt tokens, reply tokens", TYPED)
     lanes = race(parse_arrivals(TYPED), num_slots=64, block_size=4, max_model_len=32)
     for lane in lanes:
-        assert told_by(lane) in lab.told()
+        lab.expect_told(told_by(lane))
     lab.drag_map("map_race", 0.5)
     step = lab.standing_at("map_race")
     assert 0 < step < min(lane.num_steps for lane in lanes)
     for lane, key in zip(lanes, ("map_race", "map_Pow2", "map_Oracle", "map_Paged"), strict=True):
-        assert lab.map_figures(key) == {
+        figures = {
             "running": str(lane.num_running[step]),
             "waiting": str(lane.num_waiting[step]),
             "waste.token_states": str(lane.waste[step].token_states),
         }
+        until_equal(lambda key=key: lab.map_figures(key), figures)
 
 
 def test_drawn_arrivals_can_be_taken_over_and_changed(page: Page, app_server: AppServer) -> None:
@@ -66,6 +69,6 @@ def test_drawn_arrivals_can_be_taken_over_and_changed(page: Page, app_server: Ap
     drawn = draw_arrivals(ALPACA.scaled(0.25), 3, requests_per_step=1.5, max_model_len=64, seed=1)
     lines = [f"{a.arrival_step} {a.num_prompt_tokens} {a.num_output_tokens}" for a in drawn]
     expect(box).to_have_value("\n".join(lines))
-    assert lab.told() == told, "the same arrivals, so the same race"
+    until_equal(lab.told, told)  # the same arrivals, so the same race
     lab.type("Requests: step, prompt tokens, reply tokens", "1 5\n")
-    assert lab.text(".pv-notice.problem").startswith("Line 1 must be three whole numbers")
+    lab.expect_problem(re.compile("^Line 1 must be three whole numbers"))

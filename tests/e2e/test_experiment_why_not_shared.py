@@ -9,6 +9,7 @@ from engine.lab.why_not_shared import why_not_shared
 from tests.helpers.app_server import AppServer
 from tests.helpers.experiment_page import ExperimentPage
 from tests.helpers.models import loaded
+from tests.helpers.waiting import until_equal
 from views.course import WHY_NOT_SHARED
 from views.text_safe import visible_piece
 
@@ -25,13 +26,12 @@ def test_the_edit_is_made_until_no_block_is_left_to_share(page: Page, embedded_s
     second, tokenizer = SECOND, loaded(dtype="auto").tokenizer
     for _ in range(8):
         answer = why_not_shared(tokenizer, 4, FIRST, second)
-        assert lab.figure("answer.num_shared_blocks") == str(answer.num_shared_blocks)
-        assert lab.figure("first_difference") == (
-            "none" if answer.first_difference is None else str(answer.first_difference)
-        )
-        shared = [row[0] for row in lab.rows("[data-blocks]") if row[3] == "yes"]
-        assert shared == [str(index) for index in range(answer.num_shared_blocks)]
-        assert all(reason in lab.text(".pv-beats >> nth=0") for reason in answer.reasons)
+        differs_at = "none" if answer.first_difference is None else str(answer.first_difference)
+        lab.expect_figure("first_difference", differs_at)
+        lab.expect_figure("answer.num_shared_blocks", str(answer.num_shared_blocks))
+        until_equal(lambda: shared_blocks(lab), [str(index) for index in range(answer.num_shared_blocks)])
+        for reason in answer.reasons:
+            expect(page.locator(".pv-beats").first).to_contain_text(reason)
         if answer.edit is None:
             break
         lab.press("Make this edit")
@@ -41,15 +41,21 @@ def test_the_edit_is_made_until_no_block_is_left_to_share(page: Page, embedded_s
     expect(page.get_by_role("button", name="Make this edit", exact=True)).to_have_count(0)
 
 
+def shared_blocks(lab: ExperimentPage) -> list[str]:
+    return [row[0] for row in lab.rows("[data-blocks]") if row[3] == "yes"]
+
+
 @pytest.mark.embedded
 def test_a_leading_blank_shares_nothing_and_is_visible(page: Page, embedded_server: AppServer) -> None:
     lab = ExperimentPage(page, embedded_server.url, WHY_NOT_SHARED).open()
-    assert (lab.figure("answer.num_shared_blocks"), lab.figure("first_difference")) == ("0", "0")
-    assert lab.chips("[data-blocks] tbody tr:first-child td:nth-of-type(1)")[0] == "The"
-    assert lab.chips("[data-blocks] tbody tr:first-child td:nth-of-type(2)")[0] == "·The"
-    assert lab.text("[data-edit] del") == "·"
+    lab.expect_figure("answer.num_shared_blocks", "0")
+    lab.expect_figure("first_difference", "0")
+    for column, piece in ((1, "The"), (2, "·The")):
+        cell = f"[data-blocks] tbody tr:first-child td:nth-of-type({column})"
+        until_equal(lambda cell=cell: lab.chips(cell)[:1], [piece])
+    lab.expect_text("[data-edit] del", "·")
     lab.press("A chat template")
-    assert "wrapped in the chat template" in lab.text(".pv-beats >> nth=0")
+    expect(page.locator(".pv-beats").first).to_contain_text("wrapped in the chat template")
 
 
 def test_any_writing_stands_there_token_by_token(page: Page, app_server: AppServer) -> None:
@@ -60,5 +66,5 @@ def test_any_writing_stands_there_token_by_token(page: Page, app_server: AppServ
     lab.type(SECOND_BOX, hostile + "!")
     tokenizer = loaded("tiny-random").tokenizer
     pieces = [visible_piece(tokenizer.display(token_id)) for token_id in tokenizer.encode(hostile)]
-    assert lab.chips("[data-blocks] td:nth-of-type(1)") == pieces
-    assert lab.chips("[data-blocks] td:nth-of-type(2)") == [*pieces, "!"]
+    lab.expect_chips("[data-blocks] td:nth-of-type(1)", pieces)
+    lab.expect_chips("[data-blocks] td:nth-of-type(2)", [*pieces, "!"])

@@ -14,6 +14,8 @@ from engine.scenes.block_table import block_table
 from engine.scenes.sharing import copy_on_write
 from tests.helpers.app_server import AppServer
 from tests.helpers.course_reader import DESKTOP, CourseReader
+from tests.helpers.map_page import cells_of, grab_left_end
+from tests.helpers.waiting import until, until_equal
 from views.course import BATCH, BLOCK_TABLE, SHARING
 from views.text_safe import visible_piece
 
@@ -54,11 +56,9 @@ def block(the_map: Locator, block_id: int) -> Locator:
 def test_11879_the_picture_follows_the_drag_and_python_hears_of_it_on_release(reader: CourseReader) -> None:
     open_lesson(reader, BATCH.url_path, requests=0)
     the_map, below = reader.the_map("map_batch"), reader.the_map("map_in_blocks")
+    y = grab_left_end(the_map.locator("input.range"))
     box = the_map.locator("input.range").bounding_box()
     assert box is not None
-    y = box["y"] + box["height"] / 2
-    reader.page.mouse.move(box["x"] + 8, y)
-    reader.page.mouse.down()
     reader.page.mouse.move(box["x"] + box["width"] / 2, y, steps=6)
     expect(label(the_map)).to_have_text("5 requests")
     expect(figure(the_map, "percent_fewer")).to_have_text("36 %")
@@ -79,7 +79,7 @@ def test_5813_values_come_back_after_a_visit_to_every_page(reader: CourseReader)
     expect(label(reader.the_map("map_block_table"))).to_have_text("A: 6 tokens written")
     expect(reader.page.get_by_label("Token", exact=True)).to_have_value("2")
     expect(reader.page.locator("[data-block-table='B']")).to_be_visible()
-    assert "step=6" in reader.page.url and "request=B" in reader.page.url
+    reader.page.wait_for_url(lambda url: "step=6" in url and "request=B" in url)
 
 
 # ---- streamlit 10229, 14350: reloads, and values in the address that cannot be ----
@@ -97,7 +97,7 @@ def test_10229_a_reload_keeps_the_place_and_a_link_brings_another_reader_there(r
     expect(label(forks)).to_have_text("fork after 4 words")
     other = reader.page.context.new_page()
     other.goto(reader.page.url)
-    expect(label(other.locator(".st-key-map_forking"))).to_have_text("fork after 4 words", timeout=30_000)
+    expect(label(other.locator(".st-key-map_forking"))).to_have_text("fork after 4 words")
     expect(other.locator(".pv-ask")).to_have_attribute("data-seed", "12")
     expect(other.get_by_label("Your words")).to_have_value("one two three four five six")
     other.close()
@@ -141,8 +141,7 @@ def test_8291_ten_clicks_at_once_are_ten_steps(reader: CourseReader) -> None:
 def test_the_table_of_the_guide_stands_in_the_page(reader: CourseReader) -> None:
     open_lesson(reader, BLOCK_TABLE.url_path)
     rows = reader.page.locator("[data-block-table='A'] tbody tr")
-    cells = [row.locator("th, td").all_inner_texts()[:2] for row in rows.all()]
-    assert cells == [["0", "6"], ["1", "1"], ["2", "8"]]
+    until_equal(lambda: [cells[:2] for cells in cells_of(rows)], [["0", "6"], ["1", "1"], ["2", "8"]])
     expect(figure(reader.the_map("map_block_table"), "usage.num_blocks")).to_have_text("9")
 
 
@@ -154,7 +153,7 @@ def test_8760_a_click_on_block_8_marks_its_row_and_a_click_on_a_token_follows_it
     the_map.locator(".slot[data-block='3'][data-off='1']").click()
     expect(reader.page.locator("[data-figure='slot']")).to_have_text("10")
     expect(reader.page.get_by_text("Token 1 of B is")).to_be_visible()
-    assert "request=B" in reader.page.url
+    reader.page.wait_for_url("**request=B*")
 
 
 def test_8760_pointing_at_a_token_lights_its_row_its_block_and_its_slot(reader: CourseReader) -> None:
@@ -212,7 +211,7 @@ def test_every_chart_has_its_numbers_beside_it(reader: CourseReader) -> None:
     expect(reader.page.get_by_text(re.compile("the same as a table$"))).to_have_count(2)
     reader.page.get_by_text("Slots by number of requests: the same as a table").click()
     table = reader.page.get_by_role("table", name="Slots by number of requests")
-    assert table.locator("tbody tr").nth(4).locator("td").all_inner_texts() == ["5", "100", "64", "53", "36.0"]
+    until_equal(lambda: cells_of(table.locator("tbody tr"), "td")[4:5], [["5", "100", "64", "53", "36.0"]])
 
 
 def test_a_whole_lesson_by_keyboard_alone(reader: CourseReader) -> None:
@@ -227,8 +226,8 @@ def test_a_whole_lesson_by_keyboard_alone(reader: CourseReader) -> None:
     page.keyboard.press("Enter")
     expect(page.get_by_role("button", name="Put them back")).to_be_enabled()
     reader.settle()
-    shuffled = page.locator("[data-block-table='A'] tbody td:nth-child(2)").all_inner_texts()
-    assert shuffled != ["6", "1", "8"]
+    blocks = page.locator("[data-block-table='A'] tbody td:nth-child(2)")
+    until(lambda: blocks.all_inner_texts() not in ([], ["6", "1", "8"]), what="A in other blocks")
     tab_to(reader, "Step back (left arrow)")
     page.keyboard.press("Enter")
     expect(block(the_map, 6)).to_have_class(re.compile("used"))
@@ -262,12 +261,12 @@ def test_8099_the_readers_words_are_shown_character_for_character_and_do_nothing
     forks = reader.the_map("map_forking")
     forks.get_by_text("The same as text and tables").click()
     expect(forks.locator("table").last).to_contain_text("$5")
-    cells = " ".join(forks.locator("table td").all_inner_texts())
     scene = copy_on_write(HOSTILE.split(), ("<script>document.title='x'</script>", "$1$"))[3]
     stored = {slot.piece for state in scene.at(1).blocks for slot in state.slots if slot}
     assert {"$5", "and", "$6", "**b**", "<script>document.title='x'</script>"} == stored
-    assert all(visible_piece(piece) in cells for piece in stored)
-    assert reader.page.locator("[data-testid=stMain] img, [data-testid=stMain] .katex, svg script").count() == 0
+    cells = forks.locator("table td")
+    until_equal(lambda: {p for p in stored if visible_piece(p) in " ".join(cells.all_inner_texts())}, stored)
+    expect(reader.page.locator("[data-testid=stMain] img, [data-testid=stMain] .katex, svg script")).to_have_count(0)
     expect(reader.page).to_have_title("Share matching prefixes")
 
 

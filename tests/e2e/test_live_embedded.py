@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
-from playwright.sync_api import Page
+from playwright.sync_api import Page, expect
 
 from engine import Engine, EngineConfig, SamplingParams
 from engine.usage import block_table_of, usage_of
@@ -45,15 +47,24 @@ def test_after_five_steps_the_tables_and_texts_in_the_page_equal_the_engines(
     state, output = engine.snapshot(), engine.output("A")
     for sequence in output.outputs:
         entries = block_table_of(state, sequence.seq_id)
-        assert [row[:2] for row in live.table(sequence.seq_id)] == [
-            [str(logical), str(block)] for logical, block in enumerate(state.sequences[sequence.seq_id].block_table)
-        ]
-        assert [row[4] for row in live.table(sequence.seq_id)] == [str(entry.ref_cnt) for entry in entries]
-        assert live.table_pieces(sequence.seq_id) == [[visible_piece(p) for p in entry.pieces] for entry in entries]
-        assert live.reply(sequence.seq_id) == sequence.text
-        assert live.prompt(sequence.seq_id) == PROMPT
+        live.expect_table(
+            sequence.seq_id,
+            [
+                [
+                    str(entry.logical_index),
+                    str(block),
+                    f"{entry.first_slot} to {entry.last_slot}",
+                    f"{entry.num_written} of 3",
+                    str(entry.ref_cnt),
+                ]
+                for entry, block in zip(entries, state.sequences[sequence.seq_id].block_table, strict=True)
+            ],
+        )
+        live.expect_pieces(sequence.seq_id, [[visible_piece(p) for p in entry.pieces] for entry in entries])
+        live.expect_reply(sequence.seq_id, sequence.text)
+        live.expect_prompt(sequence.seq_id, PROMPT)
     usage = usage_of(state)
-    assert live.figure("used") == str(usage.num_used_blocks)
-    assert live.figure("free") == str(usage.num_free_blocks)
-    assert live.figure("copies_avoided") == str(usage.num_copies_avoided)
-    assert page.locator("[data-banner]").inner_text().startswith("smollm2-135m-instruct in ")
+    live.expect_figure("used", str(usage.num_used_blocks))
+    live.expect_figure("free", str(usage.num_free_blocks))
+    live.expect_figure("copies_avoided", str(usage.num_copies_avoided))
+    expect(page.locator("[data-banner]")).to_have_text(re.compile("^smollm2-135m-instruct in "))

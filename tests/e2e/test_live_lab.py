@@ -15,10 +15,11 @@ from engine.lab.two_futures import future_of
 from engine.weights import load_model
 from tests.helpers.app_server import AppServer
 from tests.helpers.live_page import LivePage
+from tests.helpers.map_page import cells_of
+from tests.helpers.waiting import until, until_equal
 from views.live_config import live_config
 
-LONG_TALE = "added in full flight"
-"""The tiny model has 135 tokens to say to this."""
+PROMPT = "added in full flight"
 
 
 @pytest.fixture
@@ -27,17 +28,18 @@ def live(page: Page, app_server: AppServer) -> LivePage:
 
 
 def test_requests_are_added_forked_and_aborted_while_the_engine_runs(live: LivePage) -> None:
-    live.open(prompt=LONG_TALE, max_tokens=400, num_blocks=400, pace="5 steps a second", temperature=0)
+    without_end = {"max_tokens": 400, "num_blocks": 400, "stop_at_end": "false"}
+    live.open(prompt=PROMPT, pace="2 steps a second", temperature=0, **without_end)
     live.add()
     live.button("run").click()
     live.wait_for_step(2)
     live.button("fork").click()
-    expect(live.page.locator("[data-request=B]")).to_have_attribute("data-status", "running")
+    live.expect_status("B", "running")
     live.button("add").click()
-    expect(live.page.locator("[data-request=C]")).to_have_attribute("data-status", "running")
+    live.expect_status("C", "running")
     live.choose_request("A")
     live.button("abort").click()
-    expect(live.page.locator("[data-request=A]")).to_have_attribute("data-status", "finished")
+    live.expect_status("A", "finished")
     before = int(live.figure("step"))
     live.wait_for_step(before + 1)
     label = live.page.locator(".st-key-memory_map .bar .label")
@@ -46,13 +48,15 @@ def test_requests_are_added_forked_and_aborted_while_the_engine_runs(live: LiveP
     live.button("pause").click()
     expect(live.button("step")).to_be_enabled()
     live.settle()
-    expect(label).to_have_text(f"Step {live.figure('step')}")
-    assert {name: live.status(name) for name in "ABC"} == {"A": "finished", "B": "running", "C": "running"}
-    assert (live.prompt("B"), live.prompt("C")) == (LONG_TALE, LONG_TALE)
-    assert live.reply("B").startswith(live.reply("C")), "B has been at it since A began"
+    until(lambda: label.inner_text() == f"Step {live.figure('step')}", what="the map at the last step")
+    for name, status in (("A", "finished"), ("B", "running"), ("C", "running")):
+        live.expect_status(name, status)
+    live.expect_prompt("B", PROMPT)
+    live.expect_prompt("C", PROMPT)
+    until(lambda: live.reply("B").startswith(live.reply("C")), what="B, at it since A began, is ahead of C")
     expect(live.button("fork")).to_be_disabled()
     live.choose_request("B")
-    assert len(live.table("B")) >= 2
+    until(lambda: len(live.table("B")) >= 2, what="a table of B with two blocks")
 
 
 @pytest.mark.parametrize(
@@ -69,24 +73,25 @@ def test_queues_are_lanes_that_fill_and_empty(
         live.setting("Prompt").fill(prompt)
         live.add()
         engine.add_request(prompt, SamplingParams(temperature=0.7, max_tokens=12, seed=3))
-    assert lanes(live) == {"Waiting": ["A", "B", "C", "D"]}
+    until_equal(lambda: lanes(live), {"Waiting": ["A", "B", "C", "D"]})
     for _ in range(2):
         live.step()
         engine.step()
     requests = engine.snapshot().requests
     assert {request.status for request in requests.values()} == {"running", status, "waiting"}
-    assert lanes(live) == {
+    expected = {
         name: [request_id for request_id, request in requests.items() if request.status == its]
         for name, its in (("Running", "running"), ("Waiting", "waiting"), (lane, status))
     }
-    reason = live.page.locator(".st-key-memory_map .lane", has_text=lane).locator(".reason").inner_text()
-    assert reason == next(request.reason for request in requests.values() if request.status == status)
+    until_equal(lambda: lanes(live), expected)
+    reason = next(request.reason for request in requests.values() if request.status == status)
+    expect(live.page.locator(".st-key-memory_map .lane", has_text=lane).locator(".reason")).to_have_text(reason)
 
 
 def lanes(live: LivePage) -> dict[str, list[str]]:
-    live.page.wait_for_timeout(150)  # the map hears of a step over its own line
-    rows = live.page.locator(".st-key-memory_map .lane").all()
-    return {row.locator(".lane-name").inner_text(): row.locator("b").all_inner_texts() for row in rows}
+    """Who is in which lane of the map, which hears of a step over a line of its own."""
+    rows = live.page.locator(".st-key-memory_map .lane:visible")
+    return {name: requests for [name, *requests] in cells_of(rows, ".lane-name, b")}
 
 
 def test_another_future_is_taken_from_any_step_and_both_are_in_one_chart(live: LivePage) -> None:
@@ -118,7 +123,7 @@ def test_another_future_is_taken_from_any_step_and_both_are_in_one_chart(live: L
     live.expect_figure("future.last_step", str(future.last_step))
     expect(live.page.get_by_text("every event was the same")).to_be_visible()
     expect(live.page.get_by_text("A#1 says the same in both, as far as both go: 18 tokens.")).to_be_visible()
-    assert live.table_of("Slots held after each step") == [
+    held = [
         [
             str(step),
             str(was.usage[step].num_held_slots) if step <= 8 else "–",
@@ -126,5 +131,7 @@ def test_another_future_is_taken_from_any_step_and_both_are_in_one_chart(live: L
         ]
         for step in range(max(8, future.last_step) + 1)
     ]
-    assert live.page.locator(".st-key-two_futures .scatterlayer .trace").count() == 2
+    rows = live.unfold_table("Slots held after each step")
+    until_equal(lambda: cells_of(rows, "td"), held)
+    expect(live.page.locator(".st-key-two_futures .scatterlayer .trace")).to_have_count(2)
     expect(live.page.locator(".st-key-branch_map .bar .label")).to_have_text(f"Step {future.last_step}")

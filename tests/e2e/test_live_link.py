@@ -13,8 +13,9 @@ from playwright.sync_api import Browser, BrowserContext, Page, expect
 from engine import Engine, SamplingParams
 from tests.helpers.app_server import ROOT, AppServer, running_app
 from tests.helpers.live_page import LivePage
+from tests.helpers.waiting import until, until_equal
 from views.live_config import live_config
-from views.recipe import LONGEST_TEXT
+from views.recipe import LONGEST_TEXT, Recipe
 
 
 @pytest.fixture
@@ -32,6 +33,11 @@ def elsewhere(browser: Browser) -> Iterator[Page]:
 
 def in_address(page: Page) -> dict[str, str]:
     return {name: values[0] for name, values in parse_qs(urlparse(page.url).query).items()}
+
+
+def num_steps_in_address(page: Page) -> int | None:
+    text = in_address(page).get("run")
+    return None if text is None else Recipe.from_text(text).num_steps
 
 
 def link_of(live: LivePage) -> str:
@@ -54,7 +60,7 @@ def a_busy_run(live: LivePage) -> Engine:
     live.step(2)
     live.choose_request("A")
     live.button("abort").click()
-    expect(live.page.locator("[data-request=A]")).to_have_attribute("data-status", "finished")
+    live.expect_status("A", "finished")
     live.step()
 
     engine = Engine(live_config("tiny-random", 3, 40, True, "recompute"))
@@ -75,15 +81,14 @@ def a_busy_run(live: LivePage) -> Engine:
 def assert_shows(live: LivePage, engine: Engine) -> None:
     state = engine.snapshot()
     live.expect_figure("step", str(state.step))
-    assert {name: live.status(name) for name in state.requests} == {
-        name: request.status for name, request in state.requests.items()
-    }
+    for name, request in state.requests.items():
+        live.expect_status(name, request.status)
     for name in ("B", "C"):
-        assert live.reply(name) == engine.output(name).outputs[0].text
+        live.expect_reply(name, engine.output(name).outputs[0].text)
         live.choose_request(name)
-        expect(live.page.locator(f"[data-block-table='{name}']")).to_be_visible()
-        assert [row[1] for row in live.table(name)] == [str(b) for b in state.sequences[name].block_table]
-    assert live.prompt("C") == "  tab\there"
+        blocks = [str(block_id) for block_id in state.sequences[name].block_table]
+        until_equal(lambda name=name: [row[1] for row in live.table(name)], blocks)
+    live.expect_prompt("C", "  tab\there")
 
 
 def test_a_run_comes_back_after_a_reload_in_another_browser_and_when_its_engine_is_gone(
@@ -94,7 +99,7 @@ def test_a_run_comes_back_after_a_reload_in_another_browser_and_when_its_engine_
     live.page.reload()
     expect(live.button("add")).to_be_enabled(timeout=30_000)
     assert_shows(live, engine)
-    assert in_address(live.page)["engine"] == name, "the same engine, not another one"
+    live.page.wait_for_url(lambda url: f"engine={name}" in url)  # the same engine, not another one
     link = link_of(live)
 
     other = LivePage(elsewhere, app_server.url)
@@ -104,11 +109,11 @@ def test_a_run_comes_back_after_a_reload_in_another_browser_and_when_its_engine_
         expect(other.button("add")).to_be_enabled()
         other.settle()
         assert_shows(other, engine)
-        assert in_address(elsewhere)["engine"] not in (name, "forgotten")
+        until(lambda: in_address(elsewhere).get("engine") not in (None, name, "forgotten"), what="an engine of its own")
     live.step()
     engine.step()
     assert_shows(live, engine)
-    assert other.figure("step") == "6"
+    other.expect_figure("step", "6")
 
 
 def test_the_step_looked_at_is_in_the_address_and_back_again(live: LivePage, elsewhere: Page) -> None:
@@ -120,7 +125,7 @@ def test_the_step_looked_at_is_in_the_address_and_back_again(live: LivePage, els
         the_map.get_by_role("button", name="Step back").click()
     live.page.wait_for_url(lambda url: "at=2" in url)
     elsewhere.goto(link_of(live))
-    expect(elsewhere.locator(".st-key-memory_map .bar .label")).to_have_text("Step 2", timeout=30_000)
+    expect(elsewhere.locator(".st-key-memory_map .bar .label")).to_have_text("Step 2")
     expect(elsewhere.locator("[data-figure=step]").first).to_have_text("5")
     live.step()
     expect(the_map.locator(".bar .label")).to_have_text("Step 6")
@@ -138,16 +143,16 @@ def test_back_leaves_the_page_instead_of_walking_through_the_steps(live: LivePag
 
 
 def test_a_run_keeps_going_while_the_reader_is_on_another_page(live: LivePage) -> None:
-    live.open(prompt="abcdef", max_tokens=400, num_blocks=200, pace="20 steps a second", seed=3)
+    live.open(prompt="abcdef", max_tokens=400, num_blocks=200, pace="5 steps a second", stop_at_end="false")
     live.add()
     live.button("run").click()
     live.wait_for_step(2)
     live.page.get_by_role("link", name="The short version").first.click()
     expect(live.page.get_by_role("heading", name="The short version")).to_be_visible()
-    live.page.wait_for_timeout(400)
+    live.page.wait_for_timeout(2000)
     live.page.get_by_role("link", name="Live engine").first.click()
     expect(live.button("pause")).to_be_enabled()
-    assert int(live.figure("step")) >= 5
+    assert int(live.figure("step")) >= 5, "ten steps or so in the meantime"
     live.button("pause").click()
     expect(live.button("step")).to_be_enabled()
 
@@ -163,7 +168,7 @@ def test_a_run_too_long_for_a_link_says_so_and_a_reload_still_finds_it(live: Liv
     live.page.reload()
     expect(live.button("add")).to_be_enabled(timeout=30_000)
     live.expect_figure("step", "1")
-    assert live.prompt("A") == noise
+    live.expect_prompt("A", noise)
 
 
 @pytest.mark.parametrize("run", ["nonsense", "A" * (LONGEST_TEXT + 1)])
@@ -190,9 +195,10 @@ def test_a_second_tab_with_the_same_address_gets_an_engine_of_its_own(
     twin.step()
     live.setting("Prompt").fill("only here")
     live.add()
-    assert (twin.figure("step"), live.figure("step")) == ("3", "2")
-    assert (twin.requests.count(), live.requests.count()) == (1, 2)
-
+    twin.expect_figure("step", "3")
+    live.expect_figure("step", "2")
+    expect(twin.requests).to_have_count(1)
+    expect(live.requests).to_have_count(2)
 
 
 def test_an_open_tab_gets_its_run_back_when_the_server_is_started_anew(elsewhere: Page, tmp_path: Path) -> None:
@@ -204,16 +210,12 @@ def test_an_open_tab_gets_its_run_back_when_the_server_is_started_anew(elsewhere
         live.add()
         live.step(3)
         reply = live.reply("A")
-        link_of(live)
-    with running_app(ROOT / "app.py", tmp_path / "second.log", tiny, port=urlparse(server.url).port):
-        expect(elsewhere.locator("[data-testid=stApp]")).to_have_attribute(
-            "data-test-connection-state", "CONNECTED", timeout=30_000
-        )
+        until(lambda: num_steps_in_address(elsewhere) == 3, what="step 3 in the address")
         first_name = in_address(elsewhere)["engine"]
-        live.button("step").click()  # the new server hears of the tab, and of its run
-        elsewhere.wait_for_url(lambda url: f"engine={first_name}" not in url)
+    with running_app(ROOT / "app.py", tmp_path / "second.log", tiny, port=urlparse(server.url).port):
+        elsewhere.wait_for_url(lambda url: f"engine={first_name}" not in url)  # it took no click
         live.expect_figure("step", "3")
         expect(live.button("step")).to_be_enabled()
         live.settle()
-        assert live.reply("A") == reply
+        live.expect_reply("A", reply)
         live.step()

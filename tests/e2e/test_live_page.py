@@ -7,6 +7,7 @@ from playwright.sync_api import BrowserContext, Page, expect
 
 from tests.helpers.app_server import AppServer
 from tests.helpers.live_page import LivePage
+from tests.helpers.waiting import until, until_equal
 
 HOSTILE = (
     "<img src=x onerror=alert(1)><script>alert(2)</script> $5 and $6 **b** :red[x] `t` ![i](http://a.b/c.png)",
@@ -21,10 +22,12 @@ def live(page: Page, app_server: AppServer) -> LivePage:
 
 def test_before_the_first_request_only_adding_and_resetting_are_possible(live: LivePage) -> None:
     live.open()
-    assert [live.button(key).is_enabled() for key in ("add", "step", "run", "pause", "reset")] == [
-        True, False, False, False, True,
-    ]  # fmt: skip
-    assert (live.figure("used"), live.figure("free")) == ("0", "32")
+    for key in ("add", "reset"):
+        expect(live.button(key)).to_be_enabled()
+    for key in ("step", "run", "pause"):
+        expect(live.button(key)).to_be_disabled()
+    live.expect_figure("used", "0")
+    live.expect_figure("free", "32")
 
 
 def test_a_prepared_example_fills_the_prompt_box_and_the_address(live: LivePage) -> None:
@@ -38,14 +41,14 @@ def test_a_step_writes_the_prompt_and_knows_one_token_more(live: LivePage) -> No
     live.open(prompt="abcdef", block_size=4, num_blocks=10)
     live.add()
     live.step()
-    assert live.table("A") == [["0", "0", "0 to 3", "4 of 4", "1"], ["1", "1", "4 to 7", "2 of 4", "1"]]
-    assert live.table_pieces("A") == [["a", "b", "c", "d"], ["e", "f"]]
-    assert "7 tokens known, 6 written" in live.page.locator("[data-block-table=A] caption").inner_text()
-    assert live.figure("written") == "6 of 8"
+    live.expect_table("A", [["0", "0", "0 to 3", "4 of 4", "1"], ["1", "1", "4 to 7", "2 of 4", "1"]])
+    live.expect_pieces("A", [["a", "b", "c", "d"], ["e", "f"]])
+    expect(live.page.locator("[data-block-table=A] caption")).to_contain_text("7 tokens known, 6 written")
+    live.expect_figure("written", "6 of 8")
 
 
 def test_run_goes_on_by_itself_until_stop_and_then_stays(live: LivePage) -> None:
-    live.open(prompt="abcdef", max_tokens=200, num_blocks=100, pace="5 steps a second")
+    live.open(prompt="abcdef", max_tokens=300, num_blocks=100, pace="5 steps a second", stop_at_end="false")
     live.add()
     live.button("run").click()
     live.wait_for_step(3)
@@ -53,24 +56,24 @@ def test_run_goes_on_by_itself_until_stop_and_then_stays(live: LivePage) -> None
     live.button("pause").click()
     expect(live.button("pause")).to_be_disabled()
     expect(live.button("step")).to_be_enabled()
-    live.settle()
+    live.page.wait_for_timeout(500)
     stopped_at = live.figure("step")
     live.page.wait_for_timeout(800)
     assert live.figure("step") == stopped_at
     live.step()
-    assert live.figure("step") == str(int(stopped_at) + 1)
+    live.expect_figure("step", str(int(stopped_at) + 1))
 
 
 def test_a_run_that_ends_by_itself_hands_the_buttons_back_and_the_blocks(live: LivePage) -> None:
     live.open(prompt="abcdef", max_tokens=6, pace="As fast as it can")
     live.add()
     live.button("run").click()
-    expect(live.page.locator("[data-request=A]")).to_have_attribute("data-status", "finished", timeout=15_000)
+    live.expect_status("A", "finished")
     expect(live.button("pause")).to_be_disabled()
     expect(live.button("run")).to_be_disabled()
-    assert live.figure("used") == "0"
-    assert int(live.figure("cached")) + int(live.figure("free")) == 32
-    assert "gave its blocks back" in live.page.locator("[data-block-table=A] caption").inner_text()
+    live.expect_figure("used", "0")
+    until_equal(lambda: int(live.figure("cached")) + int(live.figure("free")), 32)
+    expect(live.page.locator("[data-block-table=A] caption")).to_contain_text("gave its blocks back")
 
 
 def test_reset_drops_the_requests_and_takes_the_new_pool(live: LivePage) -> None:
@@ -80,7 +83,7 @@ def test_reset_drops_the_requests_and_takes_the_new_pool(live: LivePage) -> None
     live.setting("Blocks").fill("9")
     live.page.keyboard.press("Tab")
     expect(live.page.get_by_text("apply after Reset")).to_be_visible()
-    assert int(live.figure("used")) + int(live.figure("free")) == 32
+    until_equal(lambda: int(live.figure("used")) + int(live.figure("free")), 32)
     live.button("reset").click()
     expect(live.requests).to_have_count(0)
     live.expect_figure("free", "9")
@@ -91,9 +94,9 @@ def test_samples_share_the_prompt_and_the_count_of_holders_shows_it(live: LivePa
     live.open(prompt="abcdefgh", block_size=4, samples=3, temperature=1.5)
     live.add()
     live.step()
-    assert [row[4] for row in live.table("A#2")] == ["3", "3"]
-    assert live.figure("copies_avoided") == "4"
-    assert live.page.locator("[data-block-table]").count() == 3
+    until_equal(lambda: [row[4] for row in live.table("A#2")], ["3", "3"])
+    live.expect_figure("copies_avoided", "4")
+    expect(live.page.locator("[data-block-table]")).to_have_count(3)
 
 
 def test_ten_clicks_at_once_are_ten_steps_or_ignored_never_skipped(live: LivePage) -> None:
@@ -110,10 +113,14 @@ def test_ten_clicks_at_once_are_ten_steps_or_ignored_never_skipped(live: LivePag
     )
     live.page.wait_for_timeout(1500)
     live.settle()
-    step = int(live.figure("step"))
-    assert 2 <= step <= 11
-    caption = live.page.locator("[data-block-table=A] caption").inner_text()
-    assert f"{6 + step} tokens known, {5 + step} written" in caption
+    caption = live.page.locator("[data-block-table=A] caption")
+    until(lambda: known_and_written(int(live.figure("step"))) in caption.inner_text(), what="a table of the step shown")
+    assert 2 <= int(live.figure("step")) <= 11
+
+
+def known_and_written(step: int) -> str:
+    """Of a prompt of 6 tokens."""
+    return f"{6 + step} tokens known, {5 + step} written"
 
 
 def test_two_tabs_have_engines_of_their_own(live: LivePage, context: BrowserContext, app_server: AppServer) -> None:
@@ -121,12 +128,14 @@ def test_two_tabs_have_engines_of_their_own(live: LivePage, context: BrowserCont
     live.add()
     live.step()
     other = LivePage(context.new_page(), app_server.url).open(prompt="second", num_blocks=9)
-    assert (other.requests.count(), other.figure("free")) == (0, "9")
+    other.expect_figure("free", "9")
+    expect(other.requests).to_have_count(0)
     other.add()
     other.step(2)
     live.step()
-    assert (live.prompt("A"), live.figure("step")) == ("first tab", "2")
-    assert (other.prompt("A"), other.figure("step")) == ("second", "2")
+    for tab, prompt in ((live, "first tab"), (other, "second")):
+        tab.expect_figure("step", "2")
+        tab.expect_prompt("A", prompt)
 
 
 @pytest.mark.parametrize("prompt", HOSTILE)
@@ -135,8 +144,8 @@ def test_a_prompt_is_shown_character_for_character_and_does_nothing(live: LivePa
     live.setting("Prompt").fill(prompt)
     live.add()
     live.step()
-    assert live.prompt("A") == prompt
-    assert live.page.locator("img[src='x'], [data-testid=stMain] script").count() == 0
+    live.expect_prompt("A", prompt)
+    expect(live.page.locator("img[src='x'], [data-testid=stMain] script")).to_have_count(0)
 
 
 def test_an_empty_prompt_is_refused_with_a_sentence_and_the_others_go_on(live: LivePage) -> None:
@@ -146,7 +155,7 @@ def test_an_empty_prompt_is_refused_with_a_sentence_and_the_others_go_on(live: L
     live.button("add").click()
     expect(live.page.get_by_role("alert").first).to_have_text("The prompt is empty: at least 1 token is needed.")
     live.step()
-    assert live.status("A") == "running"
+    live.expect_status("A", "running")
 
 
 def test_a_reload_brings_the_settings_back(live: LivePage) -> None:
@@ -155,7 +164,7 @@ def test_a_reload_brings_the_settings_back(live: LivePage) -> None:
     live.setting("Block size").fill("7")
     live.page.keyboard.press("Tab")
     expect(live.setting("Block size")).to_have_value("7")
-    live.settle()
+    live.page.wait_for_url(lambda url: "block_size=7" in url and "prompt=kept" in url)
     live.page.reload()
     expect(live.setting("Block size")).to_have_value("7")
     expect(live.setting("Prompt")).to_have_value("kept & safe?")

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, Locator, Page, expect
 
 from engine import Engine, SamplingParams
 from engine.lab.kernels_eye import KernelView, kernels_eye
@@ -14,7 +14,9 @@ from engine.lab.sharing_account import sharing_account, totals_of
 from engine.lab.slot_microscope import look_at_slot, place_in_words
 from tests.helpers.app_server import AppServer
 from tests.helpers.live_page import LivePage
+from tests.helpers.map_page import cells_of
 from tests.helpers.page_watch import PageWatch
+from tests.helpers.waiting import until_equal
 from views.lab_sharing import NAMES
 from views.live_config import live_config
 from views.text_safe import visible_piece
@@ -59,19 +61,26 @@ def test_a_clicked_slot_is_explained_down_to_its_bytes_and_numbers(live: LivePag
     assert (view.ref_cnt, view.request_ids) == (2, ("A",))
     assert view.content is not None
     live.expect_figure("view.place.byte_offset", str(view.place.byte_offset))
-    shown = {key: live.figure(f"view.{key}") for key in ("block_id", "offset", "ref_cnt", "place.dtype")}
-    assert shown == {"block_id": "0", "offset": "2", "ref_cnt": "2", "place.dtype": view.place.dtype}
-    assert live.page.locator("[data-piece]").inner_text() == visible_piece(view.content.piece)
-    addresses = live.page.locator(".pv-lookup").all_inner_texts()
-    assert len(addresses) == len(view.readers) == 2
-    assert all("2 // 4 = 0" in address and "block_table[0] = 0" in address for address in addresses)
-    words = live.page.inner_text("[data-testid=stMain]")
-    assert place_in_words(view.place) in words
-    assert str(view.place.strides) in words
-    rows = live.table_of("Keys and values of slot 2, layer 11, KV head 1, after step 4")
-    assert [float(row[1]) for row in rows] == pytest.approx(view.key, abs=1e-6)
-    assert [float(row[2]) for row in rows] == pytest.approx(view.value, abs=1e-6)
+    for key, value in (("block_id", "0"), ("offset", "2"), ("ref_cnt", "2"), ("place.dtype", view.place.dtype)):
+        live.expect_figure(f"view.{key}", value)
+    expect(live.page.locator("[data-piece]")).to_have_text(visible_piece(view.content.piece))
+    addresses = live.page.locator(".pv-lookup")
+    expect(addresses).to_have_count(2)
+    assert len(view.readers) == 2
+    for address in addresses.all():
+        expect(address).to_contain_text("2 // 4 = 0")
+        expect(address).to_contain_text("block_table[0] = 0")
+    words = live.page.locator("[data-testid=stMain]")
+    expect(words).to_contain_text(place_in_words(view.place))
+    expect(words).to_contain_text(str(view.place.strides))
+    rows = live.unfold_table("Keys and values of slot 2, layer 11, KV head 1, after step 4")
+    until_equal(lambda: numbers(rows, 1), pytest.approx(view.key, abs=1e-6))
+    until_equal(lambda: numbers(rows, 2), pytest.approx(view.value, abs=1e-6))
     assert max(map(abs, view.key)) > 0.1
+
+
+def numbers(rows: Locator, column: int) -> list[float]:
+    return [float(cells[column]) for cells in cells_of(rows, "td")]
 
 
 def test_a_slot_that_nobody_wrote_says_so(live: LivePage) -> None:
@@ -83,7 +92,9 @@ def test_a_slot_that_nobody_wrote_says_so(live: LivePage) -> None:
 
 def test_the_kernel_is_followed_block_by_block_to_its_own_output(live: LivePage, engine: Engine) -> None:
     live.tool("Kernel's eye")
-    seq_id = live.page.locator("[data-testid=stMain]").get_by_label("Sequence", exact=True).input_value()
+    chosen = live.page.locator("[data-testid=stMain]").get_by_label("Sequence", exact=True)
+    expect(chosen).not_to_have_value("")
+    seq_id = chosen.input_value()
     position = engine.snapshot().sequences[seq_id].num_computed_tokens - 1
     for label, value in (("Query token", position), ("Layer", 4), ("Head", 5)):
         live.set_number(label, value)
@@ -96,11 +107,11 @@ def test_the_kernel_is_followed_block_by_block_to_its_own_output(live: LivePage,
     division = live.page.locator("[data-beat='divide'] td").first
     expect(division).to_have_text(f"log of the sum of exp(score): {view.log_sum_exp:.6f}")
     notice = live.page.get_by_text("Worked out block by block")
-    assert f"differ by at most {view.largest_difference:.2g}" in notice.inner_text()
-    rows = live.table_of(f"What token {position} of {seq_id} reads: weight of each physical block")
-    assert [row[1] for row in rows] == [str(visit.block_id) for visit in view.visits]
-    assert [float(row[5]) for row in rows] == pytest.approx([v.weight for v in view.visits], abs=1e-6)
-    assert sum(float(row[5]) for row in rows) == pytest.approx(1, abs=1e-5)
+    expect(notice).to_contain_text(f"differ by at most {view.largest_difference:.2g}")
+    rows = live.unfold_table(f"What token {position} of {seq_id} reads: weight of each physical block")
+    until_equal(lambda: numbers(rows, 1), [visit.block_id for visit in view.visits])
+    until_equal(lambda: numbers(rows, 5), pytest.approx([v.weight for v in view.visits], abs=1e-6))
+    assert sum(numbers(rows, 5)) == pytest.approx(1, abs=1e-5)
 
 
 def assert_beat(live: LivePage, view: KernelView, beat: int) -> None:
@@ -110,18 +121,18 @@ def assert_beat(live: LivePage, view: KernelView, beat: int) -> None:
     live.expect_figure("visit.total", f"{visit.total:.4f}")
     live.expect_figure("visit.maximum", f"{visit.maximum:.4f}")
     live.expect_figure("visit.weight", f"{visit.weight:.4f}")
-    scores = live.page.locator("[data-beat='score'] td").first.inner_text()
-    assert [float(score) for score in scores.split()] == pytest.approx([t.score for t in visit.tokens], abs=1e-4)
+    scores = live.page.locator("[data-beat='score'] td").first
+    shown = pytest.approx([token.score for token in visit.tokens], abs=1e-4)
+    until_equal(lambda: [float(score) for score in scores.inner_text().split()], shown)
     for line in view.source[:-1]:
-        shown = live.page.locator(f"[data-beat='{line.beat}'] td").last.inner_text()
-        assert line.text in re.sub(r"\s+", " ", shown)
-        assert f"{line.file}, line {line.number}" in shown
+        source = live.page.locator(f"[data-beat='{line.beat}'] td").last
+        expect(source).to_contain_text(line.text)
+        expect(source).to_contain_text(f"{line.file}, line {line.number}")
 
 
 def shown_account(live: LivePage, step: int) -> list[list[str]]:
     """What, who, block, count: the rows of one step."""
-    rows = live.page.locator(f"[data-sharing='{step}'] tbody tr").all()
-    return [row.locator("th, td").all_inner_texts()[:4] for row in rows]
+    return [cells[:4] for cells in cells_of(live.page.locator(f"[data-sharing='{step}'] tbody tr"))]
 
 
 def told_account(engine: Engine, step: int) -> list[list[str]]:
@@ -140,14 +151,16 @@ def told_account(engine: Engine, step: int) -> list[list[str]]:
 def test_the_count_falls_from_two_to_one_as_the_copy_is_made(live: LivePage, engine: Engine) -> None:
     live.tool("Forks and copies")
     live.expect_figure("totals.num_falls_to_one", "1")
-    assert shown_account(live, 2) == told_account(engine, 2)
+    until_equal(lambda: shown_account(live, 2), told_account(engine, 2))
     [copy] = [entry for entry in sharing_account(engine.trace) if entry.kind == "copy"]
     assert (copy.step, copy.ref_cnt_before, copy.ref_cnt_after) == (2, 2, 1)
     slow = live.page.locator(".st-key-slow_map")
     shared = slow.locator(f".blk[data-block='{copy.block_id}']")
     expect(shared).to_have_attribute("aria-label", re.compile("ref_cnt 2"))
     while "is about to write into shared block" not in slow.locator(".say").inner_text():
+        before = slow.locator("input.range").input_value()
         slow.get_by_role("button", name="Step forward").click()
+        expect(slow.locator("input.range")).not_to_have_value(before)
     expect(shared).to_have_attribute("aria-label", re.compile("ref_cnt 1"))
 
 
@@ -167,4 +180,4 @@ def test_beams_die_and_hand_their_blocks_on(page: Page, embedded_server: AppServ
     for name in ("num_forks", "num_copies", "num_deaths", "num_inherited"):
         live.expect_figure(f"totals.{name}", str(getattr(totals, name)))
     last = max(entry.step for entry in account if entry.kind in ("fork", "copy", "death"))
-    assert shown_account(live, last) == told_account(engine, last)
+    until_equal(lambda: shown_account(live, last), told_account(engine, last))

@@ -11,8 +11,9 @@ from playwright.sync_api import Page, WebSocket, expect
 
 from engine.usage import usage_of
 from tests.helpers.app_server import ROOT, AppServer, running_app
-from tests.helpers.map_page import go_to, label, lit, open_map, picture, table_rows
+from tests.helpers.map_page import go_to, grab_left_end, label, lit, open_map, picture, table_rows
 from tests.helpers.map_traces import busy, large
+from tests.helpers.waiting import until, until_equal
 from views.tables import sequences_frame
 
 APPS = ROOT / "tests" / "e2e" / "apps"
@@ -25,11 +26,9 @@ SVG = "{http://www.w3.org/2000/svg}"
 def test_the_picture_follows_the_drag_and_python_hears_of_it_on_release(page: Page, maps: AppServer) -> None:
     the_map = open_map(page, maps, "scene=fox&position=0")
     expect(page.get_by_text("runs=1 position=0")).to_be_visible()
+    y = grab_left_end(the_map.locator("input.range"))
     box = the_map.locator("input.range").bounding_box()
     assert box is not None
-    y = box["y"] + box["height"] / 2
-    page.mouse.move(box["x"] + 8, y)
-    page.mouse.down()
     page.mouse.move(box["x"] + box["width"] * 0.5, y, steps=8)
     expect(label(the_map)).to_have_text("Step 4")
     expect(the_map.locator(".blk[data-block='6']")).to_have_class(re.compile("used"))
@@ -66,17 +65,17 @@ def test_every_key_has_a_button_and_both_do_the_same(page: Page, maps: AppServer
 
 def test_space_plays_and_pauses_and_play_starts_over_at_the_end(page: Page, maps: AppServer) -> None:
     the_map = open_map(page, maps, "scene=fox&position=8")
-    the_map.get_by_label("Speed, frames a second").select_option("20")
-    the_map.locator("input.range").focus()
-    page.keyboard.press(" ")
+    slider, speed = the_map.locator("input.range"), the_map.get_by_label("Speed, frames a second")
+    speed.select_option("0.5")
+    slider.press(" ")
     expect(the_map.get_by_role("button", name="Pause (space)")).to_be_visible()
-    expect(the_map.get_by_role("button", name="Play (space)")).to_be_visible(timeout=5_000)
+    expect(label(the_map)).to_have_text(re.compile("^(Start|Step [1-4])$"))
+    slider.press(" ")
+    expect(the_map.get_by_role("button", name="Play (space)")).to_be_visible()
+    expect(label(the_map)).not_to_have_text("Step 8")
+    speed.select_option("20")
+    slider.press(" ")
     expect(label(the_map)).to_have_text("Step 8")
-    the_map.get_by_label("Speed, frames a second").select_option("0.5")
-    the_map.locator("input.range").focus()
-    page.keyboard.press(" ")
-    expect(label(the_map)).to_have_text("Start")
-    page.keyboard.press(" ")
     expect(the_map.get_by_role("button", name="Play (space)")).to_be_visible()
 
 
@@ -86,11 +85,11 @@ def test_a_step_back_is_the_same_picture_again(page: Page, maps: AppServer) -> N
     for _ in range(5):
         the_map.get_by_role("button", name="Step forward").click()
     expect(label(the_map)).to_have_text("Step 16")
-    assert picture(the_map) != before
+    until(lambda: picture(the_map) != before, what="another picture")
     for _ in range(5):
         the_map.get_by_role("button", name="Step back").click()
     expect(label(the_map)).to_have_text("Step 11")
-    assert picture(the_map) == before
+    until(lambda: picture(the_map) == before, what="the same picture again")
 
 
 @pytest.mark.parametrize("frames", [(12, 3, 29, 0, 17)], ids=["in and out of order"])
@@ -101,20 +100,18 @@ def test_the_tables_in_words_are_the_engines(page: Page, maps: AppServer, frames
     for frame in frames:
         go_to(the_map, frame)
         state = trace.at(frame)
-        blocks = table_rows(the_map, "Physical blocks")
-        assert [[row[0], row[1], row[2]] for row in blocks] == [
-            [str(block.block_id), block.status, str(block.ref_cnt)] for block in state.blocks
-        ]
-        shown = [[row[1], row[2], row[3], row[4]] for row in table_rows(the_map, "Sequences")]
+        blocks = [[str(block.block_id), block.status, str(block.ref_cnt)] for block in state.blocks]
+        until_equal(lambda: [row[:3] for row in table_rows(the_map, "Physical blocks")], blocks)
         columns = ["sequence", "tokens known", "KV written", "block table"]
-        assert shown == sequences_frame(state)[columns].astype(str).to_numpy().tolist()
+        sequences = sequences_frame(state)[columns].astype(str).to_numpy().tolist()
+        until_equal(lambda: [row[1:5] for row in table_rows(the_map, "Sequences")], sequences)
 
 
 def test_a_long_run_jumps_to_any_frame_and_back(page: Page, maps: AppServer) -> None:
     """124 frames, 1,024 blocks: over several keyframes, in both directions, drawn small."""
     the_map = open_map(page, maps, "scene=large")
     trace = large()
-    assert the_map.locator("svg .slot").count() == 0
+    expect(the_map.locator("svg .slot")).to_have_count(0)
     for frame in (123, 60, 61, 7, 119, 0):
         go_to(the_map, frame)
         usage = usage_of(trace.at(frame))
@@ -155,20 +152,24 @@ def test_live_frames_go_on_over_a_line_that_is_cut(page: Page, tmp_path: Path) -
         page.on("websocket", listen)
         page.goto(server.url)
         the_map = page.locator(".st-key-map")
-        expect(label(the_map)).to_have_text("Step 6", timeout=20_000)
-        steps = [frame["step"] for message in received for frame in json.loads(message)["frames"]]
-        assert steps == [0, 1, 2, 3, 4, 5, 6]
+        expect(label(the_map)).to_have_text("Step 6")
+        until_equal(lambda: steps_in(received), [0, 1, 2, 3, 4, 5, 6])
         the_map.get_by_text("The same as text and tables").click()
-        assert table_rows(the_map, "Sequences")[0][2:4] == ["9", "8"]
+        until_equal(lambda: [row[2:4] for row in table_rows(the_map, "Sequences")], [["9", "8"]])
         go_to(the_map, 2)
-        assert table_rows(the_map, "Sequences")[0][2:5] == ["5", "4", "6"]
+        until_equal(lambda: [row[2:5] for row in table_rows(the_map, "Sequences")], [["5", "4", "6"]])
         expect(page.get_by_text("position=2 step=2")).to_be_visible()
         page.goto(f"{server.url}/?position=3")
-        expect(label(the_map)).to_have_text("Step 3", timeout=20_000)
+        expect(label(the_map)).to_have_text("Step 3")
+
+
+def steps_in(messages: list[str]) -> list[int]:
+    return [frame["step"] for message in messages for frame in json.loads(message)["frames"]]
 
 
 def test_a_map_that_is_taken_away_and_brought_back_works_again(page: Page, maps: AppServer) -> None:
     the_map = open_map(page, maps, "scene=fox&position=2&toggle=1&second=reservation")
+    the_map.get_by_label("Speed, frames a second").select_option("0.5")
     the_map.get_by_role("button", name="Play (space)").click()
     page.get_by_text("Show the map").click()
     expect(the_map.locator("svg.picture")).to_have_count(0)
@@ -203,7 +204,7 @@ def test_a_row_and_a_block_light_the_others_by_keyboard_alone(page: Page, maps: 
     expect(lit(the_map, ".blk")).to_have_attribute("data-block", "6")
     page.keyboard.press("ArrowDown")
     expect(lit(the_map, ".blk")).to_have_attribute("data-block", "1")
-    assert lit(the_map, ".tok").count() == 4
+    expect(lit(the_map, ".tok")).to_have_count(4)
     the_map.locator(".blk[data-block='0']").focus()
     page.keyboard.press("ArrowRight")
     expect(lit(the_map, ".row")).to_have_attribute("data-logical", "1")

@@ -9,12 +9,13 @@ import xml.etree.ElementTree as ET
 from pathlib import Path
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Locator, Page, expect
 
+from tests.helpers.accessibility import violations_of
 from tests.helpers.app_server import ROOT, AppServer
 from tests.helpers.map_page import label, open_map, table_rows
 from tests.helpers.map_traces import HOSTILE_WORDS, SCENES, fox
+from tests.helpers.waiting import until, until_equal
 from views.frames import frames_payload
 from views.narration import step_text
 from views.text_safe import visible_piece
@@ -43,17 +44,20 @@ def test_the_live_region_says_the_frame_and_keeps_quiet_while_dragging(page: Pag
 def test_hostile_words_are_shown_as_they_are(page: Page, maps: AppServer) -> None:
     the_map = open_map(page, maps, "scene=hostile")
     the_map.get_by_text("The same as text and tables").click()
-    slots = " ".join(row[4] for row in table_rows(the_map, "Physical blocks"))
-    for word in HOSTILE_WORDS[:-1]:
-        assert visible_piece(word) in slots
+    words = list(map(visible_piece, HOSTILE_WORDS[:-1]))
+    until_equal(lambda: [word for word in words if word in slots_in_words(the_map)], words)
     expect(page).to_have_title("maps")
-    assert the_map.locator("img, script, svg svg").count() == 0
+    expect(the_map.locator("img, script, svg svg")).to_have_count(0)
+
+
+def slots_in_words(the_map: Locator) -> str:
+    return " ".join(row[4] for row in table_rows(the_map, "Physical blocks"))
 
 
 def test_tokens_of_blanks_can_be_seen_and_told_apart(page: Page, maps: AppServer) -> None:
     """tokenizers' whitespace tokens: visible marks, with the token's id."""
     the_map = open_map(page, maps, "scene=blanks&position=5")
-    assert the_map.locator(".tok").all_text_contents() == ["Blanks", "··", "a", "↵↵↵", "⇥", "b"]
+    until_equal(the_map.locator(".tok").all_text_contents, ["Blanks", "··", "a", "↵↵↵", "⇥", "b"])
     state = SCENES["blanks"]().at(5)
     for position, mark in ((1, "··"), (3, "↵↵↵"), (4, "⇥")):
         the_map.locator(f".tok[data-pos='{position}']").hover()
@@ -66,33 +70,35 @@ def test_holders_never_cover_the_number_of_their_block(page: Page, maps: AppServ
     page.set_viewport_size({"width": width, "height": 768})
     trace = SCENES["beams"]()
     the_map = open_map(page, maps, f"scene=beams&position={trace.num_steps - 1}")
-    gaps = the_map.locator(".blk.shared").evaluate_all(
-        """blocks => blocks.map(blk => {
-            const chips = [...blk.querySelectorAll('.chip')].map(chip => chip.getBoundingClientRect());
-            const left = Math.min(...chips.filter(box => box.width).map(box => box.left));
-            return left - blk.querySelector('.name').getBoundingClientRect().right;
-        })"""
-    )
     shared = [block for block in trace.at(trace.num_steps - 1).blocks if block.ref_cnt > 1]
-    assert len(gaps) == len(shared) > 0
-    assert min(gaps) >= 0
+    assert shared
+    expect(the_map.locator(".blk.shared")).to_have_count(len(shared))
+    until_equal(lambda: [gap for gap in the_map.locator(".blk.shared").evaluate_all(GAP_BEFORE_CHIPS) if gap < 0], [])
+
+
+GAP_BEFORE_CHIPS = """blocks => blocks.map(blk => {
+    const chips = [...blk.querySelectorAll('.chip')].map(chip => chip.getBoundingClientRect());
+    const left = Math.min(...chips.filter(box => box.width).map(box => box.left));
+    return left - blk.querySelector('.name').getBoundingClientRect().right;
+})"""
+GAP_BEFORE_STATE = """blocks => blocks.map(blk => blk.querySelector('.ref').getBoundingClientRect().left
+    - blk.querySelector('.name').getBoundingClientRect().right)"""
 
 
 @pytest.mark.parametrize("width", [1024, 1280])
 def test_the_state_of_a_block_never_covers_its_number(page: Page, maps: AppServer, width: int) -> None:
     page.set_viewport_size({"width": width, "height": 900})
     the_map = open_map(page, maps, "scene=crowded")
-    gaps = the_map.locator(".blk:has(.ref:not(:empty))").evaluate_all(
-        """blocks => blocks.map(blk => blk.querySelector('.ref').getBoundingClientRect().left
-            - blk.querySelector('.name').getBoundingClientRect().right)"""
-    )
-    assert len(gaps) > 0
-    assert min(gaps) >= 0
+    with_state = the_map.locator(".blk:has(.ref:not(:empty))")
+    expect(with_state).not_to_have_count(0)
+    until_equal(lambda: [gap for gap in with_state.evaluate_all(GAP_BEFORE_STATE) if gap < 0], [])
     trace = SCENES["crowded"]()
     cached = sum(block.status == "cached" for block in trace.at(trace.num_steps).blocks)
     expect(the_map.locator(".blk.cached")).to_have_count(cached)
-    marks = the_map.locator(".blk.cached .ref").all_text_contents()
-    assert cached and set(marks) <= {"cached", "#"} and len(marks) == cached
+    assert cached
+    marks = the_map.locator(".blk.cached .ref")
+    until(lambda: set(marks.all_text_contents()) <= {"cached", "#"}, what="a word or a mark in each cached block")
+    expect(marks).to_have_count(cached)
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -102,9 +108,7 @@ def test_axe_finds_nothing(browser: Browser, maps: AppServer, scheme: str, query
     page = context.new_page()
     the_map = open_map(page, maps, query)
     the_map.get_by_text("The same as text and tables").click()
-    result = Axe().run(page, context={"include": [[".st-key-map"], [".st-key-second"]]} if "second" in query else None)
-    violations = [v for v in result.response["violations"] if v["id"] not in PAGE_RULES]
-    assert violations == []
+    until_equal(lambda: [v for v in violations_of(page) if v["id"] not in PAGE_RULES], [])
     context.close()
 
 
@@ -118,14 +122,15 @@ def test_a_phone_shows_all_of_it(browser: Browser, maps: AppServer, scene: str) 
     context = browser.new_context(viewport={"width": 375, "height": 812}, reduced_motion="reduce")
     page = context.new_page()
     the_map = open_map(page, maps, f"scene={scene}&position=3")
-    width = the_map.locator("svg.picture").evaluate("svg => svg.getBoundingClientRect().right")
-    rights = the_map.locator("svg.picture").evaluate(
-        "svg => [...svg.querySelectorAll('text')].filter(t => t.textContent && t.getClientRects().length)"
-        ".map(t => [t.getBoundingClientRect().right, t.textContent])"
-    )
-    assert [text for right, text in rights if right > width + 1] == []
-    assert page.evaluate("document.documentElement.scrollWidth") <= 375
+    until_equal(lambda: the_map.locator("svg.picture").evaluate(STICKS_OUT), [])
+    until(lambda: page.evaluate("document.documentElement.scrollWidth") <= 375, what="a page of 375 pixels")
     context.close()
+
+
+STICKS_OUT = """svg => [...svg.querySelectorAll('text')]
+    .filter(text => text.textContent && text.getClientRects().length)
+    .filter(text => text.getBoundingClientRect().right > svg.getBoundingClientRect().right + 1)
+    .map(text => text.textContent)"""
 
 
 # ---- motion -------------------------------------------------------------------------------------------

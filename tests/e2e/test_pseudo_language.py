@@ -10,6 +10,7 @@ from playwright.sync_api import Browser, expect
 from tests.helpers.app_server import ROOT, running_app
 from tests.helpers.course_reader import DESKTOP, CourseReader
 from tests.helpers.pseudo_language import pseudo
+from tests.helpers.waiting import until_equal
 from views.course import GROWTH, HOME, LESSONS, SUMMARY, WASTE_BETWEEN, CoursePage
 from views.words import LANGUAGE_VARIABLE
 from views.words.catalogue import catalogue_text
@@ -60,8 +61,7 @@ def test_a_lesson_its_map_and_the_navigation_speak_it(reader: CourseReader) -> N
     expect(the_map.locator(".figures dt").first).to_have_text(pseudo("Tokens known"))
     reader.page.get_by_role("combobox", name=pseudo("Words")).click()
     reader.page.get_by_role("option", name=pseudo("the guide's reply")).click()
-    reader.settle()
-    assert "words=the+guide%27s+reply" in reader.page.url, "values in the address stay English"
+    reader.page.wait_for_url(lambda url: "words=the+guide%27s+reply" in url)  # values in the address stay English
 
 
 @pytest.mark.parametrize("page", (HOME, *LESSONS, SUMMARY), ids=lambda page: page.title)
@@ -71,5 +71,5 @@ def test_longer_texts_fit_on_a_desktop_and_on_a_phone(reader: CourseReader, page
     for size in (DESKTOP, PHONE):
         reader.resize(**size)
         reader.settle()
-        assert reader.widest() <= size["width"]
-        assert reader.maps.evaluate_all(STICKS_OUT) == []
+        reader.expect_to_fit(size["width"])
+        until_equal(lambda: reader.maps.evaluate_all(STICKS_OUT), [])

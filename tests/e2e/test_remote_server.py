@@ -12,6 +12,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from engine.remote.metrics import OURS
 from engine.trace import Trace
+from tests.helpers.accessibility import expect_no_violations
 from tests.helpers.app_server import AppServer
 from tests.helpers.course_reader import DESKTOP, CourseReader
 from tests.helpers.remote_page import MILLISECONDS, RemotePage
@@ -63,9 +64,9 @@ def test_what_a_client_sends_is_seen_as_it_is_in_the_pool(remote: RemotePage, se
     remote.expect_figure("pool_blocks", "48")
     expect(remote.cards).to_have_count(int(copies))
     expect(remote.forest).to_contain_text("after it looked: " + HOSTILE)
-    assert remote.page.locator("img[src=x]").count() == 0
+    expect(remote.page.locator("img[src=x]")).to_have_count(0)
     expect(remote.page.get_by_text("stored blocks (physical place unknown)")).to_be_visible()
-    assert "ref_cnt" not in remote.page.locator(".st-key-remote_map").inner_text()
+    expect(remote.page.locator(".st-key-remote_map")).not_to_contain_text("ref_cnt")
 
 
 def test_a_prompt_from_the_page_is_answered_and_its_blocks_are_marked(remote: RemotePage, served: ServedEngine) -> None:
@@ -81,7 +82,7 @@ def test_a_prompt_from_the_page_is_answered_and_its_blocks_are_marked(remote: Re
     expect(said).to_be_visible(timeout=MILLISECONDS)
     expect(remote.page.locator("[data-mark=stored]")).to_have_text("4 stored by your prompt", timeout=MILLISECONDS)
     expect(remote.page.get_by_role("heading", name="The server's own figures")).to_be_visible(timeout=MILLISECONDS)
-    assert CourseReader(remote.page, remote.base_url).accessibility_violations() == []
+    expect_no_violations(remote.page)
 
 
 def test_time_travel_and_export(remote: RemotePage, served: ServedEngine, tmp_path: Path) -> None:
@@ -93,9 +94,7 @@ def test_time_travel_and_export(remote: RemotePage, served: ServedEngine, tmp_pa
     remote.settle()
     slider = remote.page.locator(".st-key-remote_moment input[type=range]")
     expect(slider).to_be_visible(timeout=MILLISECONDS)
-    slider.focus()
-    remote.page.keyboard.press("Home")
-    remote.settle()
+    slider.press("Home")
     expect(remote.page.get_by_text("Nothing is known of the cache yet")).to_be_visible(timeout=MILLISECONDS)
     with remote.page.expect_download() as download:
         remote.button("remote_export").click()
@@ -140,9 +139,9 @@ def test_an_opened_stream_has_nothing_for_axe_to_find_and_fits_a_phone(
     RemotePage(reader.page, app_server.url).press("open_recorded")
     reader.settle()
     reader.open_everything()
-    assert reader.accessibility_violations() == []
+    expect_no_violations(reader.page)
     reader.resize(375, 812)
-    assert reader.widest() <= 375
+    reader.expect_to_fit(375)
     reader.check()
     context.close()
 

@@ -1,4 +1,7 @@
-"""A network between a browser and a server that a test can take away: a relay of TCP connections on this machine."""
+"""A network between a browser and a server that a test can take away: a relay of TCP connections on this machine.
+
+And a smaller loss: one message of a page that never arrives.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,19 @@ import socket
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+
+from playwright.sync_api import Page
+
+LOSE_NEXT = """words => {
+    const send = WebSocket.prototype.send;
+    WebSocket.prototype.send = function (message) {
+        const text = typeof message === "string" ? message : new TextDecoder().decode(message);
+        if (!text.includes(words)) return send.call(this, message);
+        WebSocket.prototype.send = send;
+        window.numLost = (window.numLost ?? 0) + 1;
+        if (typeof message === "string") this.close();
+    };
+}"""
 
 
 @dataclass
@@ -73,6 +89,15 @@ def _close(end: socket.socket) -> None:
     with contextlib.suppress(OSError):
         end.shutdown(socket.SHUT_RDWR)
     end.close()
+
+
+def lose_next(page: Page, words: str) -> None:
+    """The page's next message with these words is lost on its way; a line of ours breaks with it, Streamlit's stays."""
+    page.evaluate(LOSE_NEXT, words)
+
+
+def num_lost(page: Page) -> int:
+    return int(page.evaluate("window.numLost ?? 0"))
 
 
 @contextlib.contextmanager

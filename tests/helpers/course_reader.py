@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Locator, Page, expect
 
 from tests.helpers.page_watch import PageWatch
-from tests.helpers.waiting import until_page
+from tests.helpers.waiting import until, until_at_rest, until_page
 from views.course import COURSE, CoursePage
 
 DESKTOP = {"width": 1280, "height": 900}
 SECONDS_FOR_A_PAGE = 30
-STREAMLITS_OWN = {"presentation-role-conflict": "stFileUploaderDropzone"}
-"""Faults in markup that Streamlit writes and pages cannot change: the rule, and the element it is about."""
 NOTHING_FADES = """() => !document.querySelector('[data-testid=stMain] [data-stale=true]')
     && [...document.querySelectorAll('[data-testid=stMain] [data-testid=stElementContainer]')]
         .every(element => getComputedStyle(element).opacity === '1')"""
@@ -45,10 +40,7 @@ class CourseReader:
 
     def settle(self) -> None:
         """Wait until the script has come to its end and every map is painted."""
-        self.page.wait_for_timeout(150)
-        self.page.wait_for_selector(
-            "[data-testid=stApp][data-test-script-state=notRunning]", timeout=SECONDS_FOR_A_PAGE * 1000
-        )
+        until_at_rest(self.page)
         until_page(self.page, NOTHING_FADES, SECONDS_FOR_A_PAGE)
         for the_map in self.maps.all():
             expect(the_map.locator("svg.picture[viewBox]")).to_be_visible(timeout=SECONDS_FOR_A_PAGE * 1000)
@@ -76,10 +68,9 @@ class CourseReader:
     def the_map(self, key: str) -> Locator:
         return self.page.locator(f".st-key-{key}")
 
-    def accessibility_violations(self) -> list[dict[str, Any]]:
-        violations: list[dict[str, Any]] = Axe().run(self.page).response["violations"]
-        found = [{"id": v["id"], "help": v["help"], "nodes": _nodes_of_ours(v)} for v in violations]
-        return [violation for violation in found if violation["nodes"]]
+    def expect_to_fit(self, width: int) -> None:
+        """Nothing sticks out of so many pixels."""
+        until(lambda: self.widest() <= width, what=f"a page not wider than {width} pixels")
 
     def widest(self) -> int:
         """Pixels the page is wide, what sticks out included; the app scrolls inside its own main part."""
@@ -95,8 +86,3 @@ class CourseReader:
         """No complaint since the last check."""
         complaints, self.watch.complaints = self.watch.complaints, []
         assert complaints == []
-
-
-def _nodes_of_ours(violation: dict[str, Any]) -> list[str]:
-    own = STREAMLITS_OWN.get(violation["id"])
-    return [node["html"][:300] for node in violation["nodes"] if own is None or own not in node["html"]]

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from urllib.parse import urlencode
 
 from playwright.sync_api import Locator, Page, expect
 
-from tests.helpers.waiting import until_page
+from tests.helpers.map_page import cells_of, figures_beside, grab_left_end
+from tests.helpers.waiting import until, until_equal, until_page
 from views.course import CoursePage
 
-MODEL_SECONDS = 60.0
+MODEL_SECONDS = 180.0
 """Patience for a model to load."""
 AT_REST = """() => document.querySelector('[data-testid=stApp]')?.dataset.testScriptState === 'notRunning'
     && document.querySelector('[data-run]')?.dataset.run === 'over'"""
@@ -66,11 +68,29 @@ class ExperimentPage:
         """A figure of the page itself; those beside a map are the map's."""
         return self.page.locator(f".pv-figures [data-figure='{key}']").inner_text()
 
+    def expect_figure(self, key: str, value: str) -> None:
+        expect(self.page.locator(f".pv-figures [data-figure='{key}']")).to_have_text(value)
+
     def text(self, selector: str) -> str:
         """What an element holds, character for character."""
         content = self.page.locator(selector).text_content()
         assert content is not None
         return content
+
+    def expect_text(self, selector: str, text: str) -> None:
+        """Character for character."""
+        until_equal(lambda: self.text(selector), text)
+
+    def expect_told(self, words: str) -> None:
+        """Somewhere in the page's own paragraphs."""
+        until(lambda: words in self.told(), what=f"telling {words!r}")
+
+    def expect_chips(self, selector: str, pieces: list[str]) -> None:
+        until_equal(lambda: self.chips(selector), pieces)
+
+    def expect_problem(self, sentence: str | re.Pattern[str]) -> None:
+        """Why it cannot be run."""
+        expect(self.page.locator(".pv-notice.problem")).to_have_text(sentence)
 
     def chips(self, selector: str) -> list[str]:
         """The tokens within an element, as drawn."""
@@ -78,8 +98,7 @@ class ExperimentPage:
 
     def rows(self, table: str) -> list[list[str]]:
         """The cells of a table's body."""
-        rows = self.page.locator(f"{table} tbody tr").all()
-        return [row.locator("th, td").all_text_contents() for row in rows]
+        return cells_of(self.page.locator(f"{table} tbody tr"))
 
     def told(self) -> str:
         """The page's own paragraphs."""
@@ -90,19 +109,15 @@ class ExperimentPage:
 
     def map_figures(self, key: str) -> dict[str, str]:
         """The figures beside a map, by key."""
-        cells = self.map(key).locator("dl.figures dd:visible").all()
-        return {str(cell.get_attribute("data-figure")): cell.inner_text() for cell in cells}
+        return figures_beside(self.map(key))
 
     def drag_map(self, key: str, share: float) -> None:
         """Drag a map's slider to this share of its width, and let go."""
         slider = self.map(key).locator("input.range")
-        slider.scroll_into_view_if_needed()
-        box = slider.bounding_box()
-        assert box is not None
-        y = box["y"] + box["height"] / 2
         with self.acting():
-            self.page.mouse.move(box["x"] + 3, y)
-            self.page.mouse.down()
+            y = grab_left_end(slider)
+            box = slider.bounding_box()
+            assert box is not None
             self.page.mouse.move(box["x"] + box["width"] * share, y, steps=5)
             self.page.mouse.up()
 

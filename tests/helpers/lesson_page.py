@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from urllib.parse import parse_qs, urlencode, urlparse
+from urllib.parse import urlencode
 
 from playwright.sync_api import Locator, Page, expect
 
 from tests.helpers.lessons import LessonCase
+from tests.helpers.map_page import figures_beside, grab_left_end
+from tests.helpers.waiting import until_at_rest
 
 PATIENCE = 30_000
 
@@ -27,30 +29,24 @@ class LessonPage:
 
     def settle(self) -> None:
         expect(self.map.locator("svg .heading:visible").first).to_be_visible(timeout=PATIENCE)
-        self.page.wait_for_timeout(150)
-        self.page.wait_for_selector("[data-testid=stApp][data-test-script-state=notRunning]", timeout=PATIENCE)
+        until_at_rest(self.page)
 
     def figures(self) -> dict[str, str]:
         """The figures beside the map, by key."""
-        cells = self.map.locator("dl.figures dd:visible").all()
-        return {str(cell.get_attribute("data-figure")): cell.inner_text() for cell in cells}
+        return figures_beside(self.map)
 
     def told(self) -> str:
         """The beats below the slider's map and the maps that follow it: they stand for the frame that is shown."""
         maps = (self.page.locator(f".st-key-{key} .beats") for key in self.case.pictures())
         return "\n\n".join(beats.inner_text() for beats in maps)
 
-    def query(self) -> dict[str, str]:
-        return {name: values[-1] for name, values in parse_qs(urlparse(self.page.url).query).items()}
+    def view(self) -> tuple[dict[str, str], str, str]:
+        """What the reader sees of their place: figures, beats, question."""
+        return self.figures(), self.told(), self.question().inner_text()
 
     def grab(self) -> float:
         """Press the mouse on the slider's left end; returns the height to drag at."""
-        box = self.slider.bounding_box()
-        assert box is not None
-        y = box["y"] + box["height"] / 2
-        self.page.mouse.move(box["x"] + 3, y)
-        self.page.mouse.down()
-        return y
+        return grab_left_end(self.slider)
 
     def drag_to(self, share: float, y: float) -> None:
         box = self.slider.bounding_box()

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
-import time
 from urllib.parse import urlencode
 
 from playwright.sync_api import Locator, Page, expect
+
+from tests.helpers.map_page import cells_of
+from tests.helpers.waiting import until, until_at_rest, until_equal
 
 MODEL_MILLISECONDS = 180_000
 """Patience for a model to load."""
@@ -28,8 +30,7 @@ class LivePage:
 
     def settle(self) -> None:
         """Wait until the script that a click started has come to its end."""
-        self.page.wait_for_timeout(120)
-        self.page.wait_for_selector("[data-testid=stApp][data-test-script-state=notRunning]")
+        until_at_rest(self.page)
 
     def button(self, key: str) -> Locator:
         return self.page.locator(f".st-key-{key} button")
@@ -60,8 +61,10 @@ class LivePage:
     def set_number(self, label: str, value: int) -> None:
         """Type into the number box whose label begins so."""
         box = self.page.locator("[data-testid=stMain]").get_by_label(re.compile(rf"^{label} \("))
+        expect(box).not_to_have_value("")  # it mounts empty
         box.fill(str(value))
         self.page.keyboard.press("Tab")
+        expect(box).to_have_value(str(value))
         self.settle()
 
     def move_slider(self, key: str, by: int) -> None:
@@ -73,10 +76,7 @@ class LivePage:
 
     def wait_for_step(self, at_least: int) -> None:
         """A run gets there by itself."""
-        deadline = time.monotonic() + STEP_MILLISECONDS / 1000
-        while int(self.figure("step")) < at_least:
-            assert time.monotonic() < deadline, f"step {at_least} did not come"
-            self.page.wait_for_timeout(50)
+        until(lambda: int(self.figure("step")) >= at_least, what=f"step {at_least}")
 
     def choose_request(self, request_id: str) -> None:
         """Of the pills that name the requests."""
@@ -96,28 +96,48 @@ class LivePage:
     def expect_figure(self, key: str, value: str) -> None:
         expect(self.page.locator(f"[data-figure='{key}']")).to_have_text(value, timeout=STEP_MILLISECONDS)
 
+    def expect_status(self, request_id: str, status: str) -> None:
+        request = self.page.locator(f"[data-request='{request_id}']")
+        expect(request).to_have_attribute("data-status", status, timeout=STEP_MILLISECONDS)
+
+    def expect_prompt(self, seq_id: str, prompt: str) -> None:
+        """Character for character."""
+        until_equal(lambda: self._text(f"[data-prompt='{seq_id}']"), prompt)
+
     def prompt(self, seq_id: str) -> str:
         return self._text(f"[data-prompt='{seq_id}']")
+
+    def expect_reply(self, seq_id: str, reply: str) -> None:
+        """Character for character."""
+        until_equal(lambda: self.reply(seq_id), reply)
 
     def reply(self, seq_id: str) -> str:
         return self._text(f"[data-text='{seq_id}']")
 
     def table(self, seq_id: str) -> list[list[str]]:
         """The rows of a block table: logical block, physical block, slots, filled, held by."""
-        rows = self.page.locator(f"[data-block-table='{seq_id}'] tbody tr").all()
-        return [[cell.inner_text() for cell in row.locator("th, td").all()[:5]] for row in rows]
+        return [cells[:5] for cells in cells_of(self.page.locator(f"[data-block-table='{seq_id}'] tbody tr"))]
+
+    def expect_table(self, seq_id: str, rows: list[list[str]]) -> None:
+        until_equal(lambda: self.table(seq_id), rows)
+
+    def expect_pieces(self, seq_id: str, rows: list[list[str]]) -> None:
+        """The tokens shown in each row of a block table."""
+        until_equal(lambda: self.table_pieces(seq_id), rows)
 
     def table_pieces(self, seq_id: str) -> list[list[str]]:
         """The tokens shown in each row of a block table."""
-        rows = self.page.locator(f"[data-block-table='{seq_id}'] tbody tr").all()
-        return [row.locator(".pv-piece:not(.empty)").all_text_contents() for row in rows]
+        return cells_of(self.page.locator(f"[data-block-table='{seq_id}'] tbody tr"), ".pv-piece:not(.empty)")
 
-    def table_of(self, caption: str) -> list[list[str]]:
+    def unfold_table(self, caption: str) -> Locator:
         """The rows of the table that says the same as a chart."""
         self.page.get_by_text(f"{caption}: the same as a table").click()
         table = self.page.get_by_role("region", name=caption)
         expect(table).to_be_visible()
-        return [row.locator("td").all_inner_texts() for row in table.locator("tbody tr").all()]
+        return table.locator("tbody tr")
+
+    def table_of(self, caption: str) -> list[list[str]]:
+        return cells_of(self.unfold_table(caption), "td")
 
     def _text(self, selector: str) -> str:
         content = self.page.locator(selector).text_content()

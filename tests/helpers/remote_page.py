@@ -6,6 +6,8 @@ from urllib.parse import urlencode
 
 from playwright.sync_api import Locator, Page, expect
 
+from tests.helpers.waiting import until_at_rest
+
 MILLISECONDS = 30_000
 
 
@@ -21,8 +23,7 @@ class RemotePage:
         return self
 
     def settle(self) -> None:
-        self.page.wait_for_timeout(150)
-        self.page.wait_for_selector("[data-testid=stApp][data-test-script-state=notRunning]")
+        until_at_rest(self.page)
 
     def button(self, key: str) -> Locator:
         return self.page.locator(f".st-key-{key} button")

@@ -6,6 +6,7 @@ from playwright.sync_api import Locator, Page, expect
 
 from tests.helpers.live_page import MODEL_MILLISECONDS
 from tests.helpers.page_watch import PageWatch
+from tests.helpers.waiting import until_at_rest
 
 PATIENCE = 40_000
 """Milliseconds for what goes through another tab and the server."""
@@ -65,8 +66,7 @@ class RoomPage:
             self.page.keyboard.press(key)
 
     def settle(self) -> None:
-        self.page.wait_for_timeout(150)
-        self.page.wait_for_selector("[data-testid=stApp][data-test-script-state=notRunning]")
+        until_at_rest(self.page)
 
     # -- what a person sees --
 

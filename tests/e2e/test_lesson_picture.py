@@ -1,0 +1,77 @@
+"""What a lesson's picture says by itself: the token that the page speaks of, a legend of what is there, and slots that
+can be read and pointed at whichever part of the picture was made first."""
+
+from __future__ import annotations
+
+from urllib.parse import urlencode
+
+from playwright.sync_api import Locator, Page, expect
+
+from engine.scenes.block_table import block_table
+from engine.usage import address_of
+from tests.helpers.app_server import AppServer
+from tests.helpers.map_page import lit
+from views.course import BLOCK_TABLE, RESERVED_SPACE, SHARING, WASTE_BETWEEN, CoursePage
+
+PATIENCE = 30_000
+LEGEND = "ul.legend li:visible"
+
+
+def open_picture(page: Page, server: AppServer, lesson: CoursePage, key: str, **query: str) -> Locator:
+    page.goto(f"{server.url}/{lesson.url_path}?{urlencode(query)}")
+    the_map = page.locator(f".st-key-{key}")
+    expect(the_map.locator("svg.picture[viewBox]")).to_be_visible(timeout=PATIENCE)
+    return the_map
+
+
+def test_the_token_of_the_arithmetic_is_lit_until_the_reader_points_elsewhere(
+    page: Page, app_server: AppServer
+) -> None:
+    scene = block_table()
+    frame = scene.at(scene.values[-1])
+    the_map = open_picture(page, app_server, BLOCK_TABLE, "map_block_table", token="5")
+    for position in (5, 0):
+        address = address_of(frame, "A", position)
+        expect(lit(the_map, ".tok")).to_have_text(address.piece)
+        expect(lit(the_map, ".row")).to_have_attribute("data-logical", str(address.logical_index))
+        expect(lit(the_map, ".blk")).to_have_attribute("data-block", str(address.block_id))
+        expect(lit(the_map, ".slot")).to_have_attribute("data-off", str(address.offset))
+        page.get_by_label("Token", exact=True).fill("0")
+        page.keyboard.press("Enter")
+    the_map.locator(".tok[data-pos='6']").hover()
+    expect(lit(the_map, ".tok")).to_have_text("field")
+    page.mouse.move(0, 0)
+    expect(lit(the_map, ".tok")).to_have_text("The")
+
+
+def test_the_legend_explains_what_the_run_has_and_no_more(page: Page, app_server: AppServer) -> None:
+    reserved = open_picture(page, app_server, RESERVED_SPACE, "map_reservation")
+    expect(reserved.locator(LEGEND)).to_have_text(["used", "reserved, not used", "free"])
+    alone = open_picture(page, app_server, BLOCK_TABLE, "map_block_table")
+    expect(alone.locator(LEGEND)).to_have_text(["in use", "empty"])
+    shared = open_picture(page, app_server, SHARING, "map_sharing")
+    expect(shared.locator(LEGEND)).to_have_text(["in use", "empty", "×2: two block tables name it (ref_cnt)"])
+
+
+def test_a_reservation_that_comes_later_covers_no_word_and_hears_the_pointer(page: Page, app_server: AppServer) -> None:
+    the_map = open_picture(
+        page, app_server, WASTE_BETWEEN, "map_fragmentation", do="A5 B9", allocator="buddy", done="1"
+    )
+    expect(the_map.locator(".bar .label")).to_have_text("1 action")
+    the_map.get_by_role("button", name="Last frame (End)").click()
+    expect(the_map.locator(".bar .label")).to_have_text("2 actions")
+    the_map.locator(".hit[data-off='16']").hover()
+    expect(the_map.locator(".readout")).to_contain_text("slot 16: reserved for B, 9 of 16 written")
+    order = the_map.locator(".arena > g").evaluate("body => [...body.children].map(layer => layer.firstChild.tagName)")
+    assert order == ["rect", "path", "text", "text", "rect"], "runs, lines, words, notes, and what the pointer meets"
+
+
+def test_a_phone_has_the_slider_its_value_and_the_sizes_in_one_line(page: Page, app_server: AppServer) -> None:
+    page.set_viewport_size({"width": 375, "height": 812})
+    the_map = open_picture(page, app_server, BLOCK_TABLE, "map_block_table")
+    tops = the_map.locator(".bar").evaluate(
+        "bar => [...bar.querySelectorAll('.range, .label, .sizer')].map(e => e.getBoundingClientRect())"
+        ".map(box => Math.round(box.top + box.height / 2))"
+    )
+    assert len(tops) == 4
+    assert max(tops) - min(tops) <= 2
