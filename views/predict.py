@@ -20,7 +20,7 @@ def draw_question(lesson: str, seed_name: str = "seed") -> Question:
     seed = kept(lesson, NumberRule(seed_name, "Seed of the question", 0, LARGEST_SEED, 0), 0)
     asked = question(lesson, seed)
     with st.expander("Predict first, or fold this away", expanded=True, key=f"question_{lesson}"):
-        st.html(_prompt(asked) + _verdict(_chosen(lesson, asked)))
+        st.html(_prompt(asked))
         choices, again = st.columns([4, 1], vertical_alignment="center")
         with choices:
             st.radio(
@@ -35,6 +35,7 @@ def draw_question(lesson: str, seed_name: str = "seed") -> Question:
             )
         with again:
             st.button("Another one", key=f"another_{lesson}", on_click=_ask_another, args=(lesson, seed, seed_name))
+        st.html(_verdict(_chosen(lesson, asked)))
         share_prediction(lesson, asked, st.session_state.get(_answer_key(lesson, seed)))
     return asked
 

@@ -100,7 +100,7 @@ def comparison(picture: Picture, value: int) -> pd.DataFrame:
     """The same tokens in one reservation and on pages."""
     facts = picture.facts(value)
     in_one_run, on_pages = facts["in_one_run"], facts["waste"]
-    blocks = tell("{usage.num_used_blocks} blocks of {usage.block_size}", facts)
+    blocks = tell("{usage.num_used_blocks:block} of {usage.block_size}", facts)
     rows = ((tell("one run of {in_one_run.num_held}", facts), in_one_run), (blocks, on_pages))
     return pd.DataFrame({LAYOUT: name, HELD: w.num_held, USED: w.token_states, EMPTY: w.num_empty} for name, w in rows)
 

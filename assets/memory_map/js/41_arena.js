@@ -6,11 +6,12 @@ class Arena {
     this.g = svgEl("g", { class: "arena" }, parent);
     this.title = svgEl("text", { class: "heading" }, this.g);
     this.body = svgEl("g", {}, this.g);
-    this.runs = new Pool(this.body, (p) => ({ g: svgEl("rect", { rx: 3 }, p) }));
-    this.ticks = new Pool(this.body, (p) => ({ g: svgEl("path", { class: "tick" }, p) }));
-    this.words = new Pool(this.body, (p) => ({ g: svgEl("text", { class: "piece" }, p) }));
-    this.notes = new Pool(this.body, (p) => ({ g: svgEl("text", { class: "note" }, p) }));
-    this.hits = new Pool(this.body, (p) => ({ g: svgEl("rect", { class: "hit", role: "button", tabindex: -1 }, p) }));
+    const layer = () => svgEl("g", {}, this.body); // one above the other, whichever of their parts is made first
+    this.runs = new Pool(layer(), (p) => ({ g: svgEl("rect", { rx: 3 }, p) }));
+    this.ticks = new Pool(layer(), (p) => ({ g: svgEl("path", { class: "tick" }, p) }));
+    this.words = new Pool(layer(), (p) => ({ g: svgEl("text", { class: "piece" }, p) }));
+    this.notes = new Pool(layer(), (p) => ({ g: svgEl("text", { class: "note" }, p) }));
+    this.hits = new Pool(layer(), (p) => ({ g: svgEl("rect", { class: "hit", role: "button", tabindex: -1 }, p) }));
     this.roving = new Roving();
   }
 
@@ -26,7 +27,7 @@ class Arena {
     this.origin = { x, y: y + 20 * unit };
     put(this.body, { transform: `translate(${f1(x)} ${f1(this.origin.y)})` });
     put(this.title, { x, y: y + 13 * unit });
-    putWord(this.title, said("one stretch of {n} slots", { n: numSlots }), options.width, this.map.picture.ruler);
+    putWord(this.title, said("one stretch of {n} slots", { n: inThousands(numSlots) }), options.width, this.map.picture.ruler);
     return 20 * unit + arenaHeight(this.plan) + 6 * unit;
   }
 
@@ -94,9 +95,10 @@ class Arena {
     const [run] = arenaRuns(this.plan, start, count);
     const [whole] = region && !inside ? arenaRuns(this.plan, region.start, region.num_slots) : [run];
     const letter = region ? this.map.letter(seq) : "";
+    const [n, size] = [region?.num_written ?? count, region?.num_slots ?? 0].map(inThousands);
     const texts = region
-      ? [said("{letter}: {n} of {size} used", { letter, n: region.num_written, size: region.num_slots }), `${letter} ${region.num_written}/${region.num_slots}`, letter]
-      : [said("free {n}", { n: count }), String(count)];
+      ? [said("{letter}: {n} of {size} used", { letter, n, size }), `${letter} ${n}/${size}`, letter]
+      : [said("free {n}", { n }), n];
     const y = inside ? run.y + run.h / 2 + 4 * this.map.picture.unit : run.y - 4 * this.map.picture.unit;
     return {
       x: run.x + (inside ? 5 : 1), y, cls: `note ${kind}${inside ? " inside" : ""}`,
