@@ -1,17 +1,20 @@
-"""Steps of a four-bit model on the CPU: all layers in one compiled call, in the place of `LlamaModel.forward`.
+"""Steps on the CPU: all layers in one compiled call, in the place of `LlamaModel.forward`.
 
-It computes what the model computes with the same kernels, operation for operation and bit for bit; what is saved are
-the calls. See kernels/decoder_layers.
+The same kernels compute the same operations; what is saved are the calls (see kernels/decoder_layers). Over four-bit
+weights the results are bit for bit the model's. Beside bfloat16 weights, what lies between products stays in float32.
 """
 
 from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from engine.kv_store import KVStore
-from engine.linear import GroupedLinear
+from engine.linear import GroupedLinear, TiledLinear
 from engine.model import DecoderLayer, LlamaModel, ModelInputs
 from engine.rotary import rotation_at
 
@@ -25,10 +28,10 @@ class CompiledSteps:
         self._model = model
         self._kv_store = kv_store
         self._backend = kv_store.backend
-        self._addresses = np.array(
-            [[m.packed.data_ptr() for m in _matrices(layer)] for layer in model.layers], np.uint64
-        )
-        self._norms = torch.stack([torch.stack([layer.attention_norm, layer.mlp_norm]) for layer in model.layers])
+        addresses = [[matrix.packed.data_ptr() for matrix in _matrices(layer)] for layer in model.layers]
+        self._addresses = np.array(addresses, np.uint64)
+        norms = [torch.stack([layer.attention_norm, layer.mlp_norm]) for layer in model.layers]
+        self._norms = torch.stack(norms).float().numpy()
         self._shape = (config.num_heads, config.num_kv_heads, config.head_dim, config.intermediate_size)
         self._windows = np.array([window or 0 for window in config.sliding_windows], np.int64)
 
@@ -38,16 +41,15 @@ class CompiledSteps:
 
     def run(self, step: ModelInputs) -> Tensor:
         """Logits [num_logit_rows, vocab_size] float32; keys and values are written."""
-        from kernels.decoder_layers.cpu import run_layers  # compiled, or read from its cache, by the first step
         from kernels.numba_math import flat_view, lasting_view
         from kernels.threads import match_threads
 
         model, store = self._model, self._kv_store
-        by_layer = (len(self._addresses), -1)
-        hidden = model.embedding(step.input_ids)
+        hidden = model.embedding(step.input_ids).float()
         cos, sin = rotation_at(step.positions, model.frequencies)
-        run_layers(
-            flat_view(hidden), self._addresses, self._norms.numpy(), np.float32(model.config.rms_norm_eps), self._shape,
+        by_layer = (len(self._addresses), -1)
+        self._layers()(
+            flat_view(hidden), self._addresses, self._norms, np.float32(model.config.rms_norm_eps), self._shape,
             flat_view(cos), flat_view(sin),
             lasting_view(store.key_cache).reshape(by_layer), lasting_view(store.value_cache).reshape(by_layer),
             self._windows, step.slot_mapping.numpy(),
@@ -56,15 +58,21 @@ class CompiledSteps:
         )  # fmt: skip
         return model.compute_logits(hidden[step.logits_indices])
 
+    def _layers(self) -> Callable[..., Any]:
+        """Imported by the first step, which compiles it or reads it from Numba's cache."""
+        from kernels.decoder_layers.cpu import run_bfloat16_layers, run_four_bit_layers
+
+        four_bits = isinstance(self._model.layers[0].qkv, GroupedLinear)
+        return run_four_bit_layers if four_bits else run_bfloat16_layers  # type: ignore[no-any-return]
+
 
 def can_compile(model: LlamaModel, kv_store: KVStore) -> bool:
-    """Whether every matrix of the layers is packed for our own four-bit product, and all kernels are Numba's."""
-    return kv_store.backend.name == "cpu" and all(
-        layer.qk_norm is None and all(isinstance(matrix, GroupedLinear) for matrix in _matrices(layer))
-        for layer in model.layers
-    )
+    """Whether the layers' matrices are all packed for one of our own products, and all kernels are Numba's."""
+    if kv_store.backend.name != "cpu" or any(layer.qk_norm is not None for layer in model.layers):
+        return False
+    return {type(matrix) for layer in model.layers for matrix in _matrices(layer)} in ({GroupedLinear}, {TiledLinear})
 
 
-def _matrices(layer: DecoderLayer) -> tuple[GroupedLinear, ...]:
+def _matrices(layer: DecoderLayer) -> tuple[Any, ...]:
     """In the order of kernels.decoder_layers.cpu."""
-    return layer.qkv, layer.attention_output, layer.gate_up, layer.down  # type: ignore[return-value]
+    return layer.qkv, layer.attention_output, layer.gate_up, layer.down

@@ -49,9 +49,25 @@ class PackedLinear:
         return product
 
 
+@dataclass(frozen=True)
+class TiledLinear:
+    """bfloat16 weights in tiles for our own product; output in the type of the input."""
+
+    packed: Tensor  # [out_features / 16, in_features / 2, 16, 2] bfloat16, see kernels/tiled_product/bf16.py
+
+    def __call__(self, x: Tensor) -> Tensor:
+        from kernels.tiled_product.cpu import tiled_product  # Numba is there: these weights were packed for it
+
+        return tiled_product(x, self.packed).to(x.dtype)
+
+
 def dense_linear(weight: Tensor, bias: Tensor | None = None) -> Linear:
     """The fastest product with a dense matrix where it lies."""
     on_cpu = weight.dtype is torch.bfloat16 and weight.device.type == "cpu"
+    if on_cpu and bias is None and weight.shape[0] % 16 == weight.shape[1] % 2 == 0 and has_tiled_product():
+        from kernels.tiled_product.cpu import pack_tiles
+
+        return TiledLinear(pack_tiles(weight))
     if on_cpu and torch._C._has_mkldnn and torch.ops.mkldnn._is_mkldnn_bf16_supported():
         return PackedLinear(torch.ops.mkldnn._reorder_linear_weight(weight), bias)
     return DenseLinear(weight, bias)
@@ -74,6 +90,15 @@ def has_grouped_product() -> bool:
     if not HAS_NUMBA:
         return False
     from kernels.grouped_product.vnni import runs_here
+
+    return runs_here()
+
+
+def has_tiled_product() -> bool:
+    """Whether Numba is installed and `kernels.tiled_product.cpu` is the fastest way on this processor."""
+    if not HAS_NUMBA:
+        return False
+    from kernels.tiled_product.bf16 import runs_here
 
     return runs_here()
 

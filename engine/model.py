@@ -72,7 +72,8 @@ class LlamaModel:
 
     def compute_logits(self, hidden: Tensor) -> Tensor:
         """Scores of every next token: [rows, hidden_size] -> [rows, vocab_size] float32."""
-        norm = F.rms_norm(hidden, (self.config.hidden_size,), self.final_norm, self.config.rms_norm_eps)
+        weight = self.final_norm.to(hidden.dtype)
+        norm = F.rms_norm(hidden, (self.config.hidden_size,), weight, self.config.rms_norm_eps)
         return self.head(norm).float()
 
     def _attend(self, index: int, hidden: Tensor, rotation: Rotation, inputs: ModelInputs, kv_store: KVStore) -> Tensor:

@@ -1,4 +1,4 @@
-"""One compiled call gives the bits that the model's operations give one by one, in logits and in the cache."""
+"""One compiled call gives what the model's operations give one by one, in logits and in the cache."""
 
 from __future__ import annotations
 
@@ -10,17 +10,20 @@ import torch
 
 from engine.batch_inputs import BatchInputs
 from engine.compiled_steps import CompiledSteps, can_compile
-from engine.linear import has_grouped_product
+from engine.linear import has_grouped_product, has_tiled_product
 from engine.model import LlamaModel, build_model
 from engine.model_runner import ModelRunner
 from engine.progress import ProgressCallback
 from engine.weights import LoadedModel
-from engine.weights_embedded import embedded_folder, embedded_int4_source
+from engine.weights_embedded import embedded_folder, embedded_int4_source, embedded_source
 from engine.weights_hub import read_config
+from engine.weights_source import WeightSource
 from tests.helpers.models import CPU, Item, Tokens, loaded, new_kv_store
 from tests.helpers.tiny_gguf import write_tiny_gguf
 
-pytestmark = pytest.mark.skipif(not has_grouped_product(), reason="needs Numba and a processor with AVX-512 VNNI")
+pytestmark = pytest.mark.skipif(
+    not (has_grouped_product() and has_tiled_product()), reason="needs Numba, AVX-512 VNNI and BF16, and no AMX"
+)
 
 A, B, C = Tokens(list(range(5, 45))), Tokens([3, 1, 4, 1, 5, 9]), Tokens([2, 7, 1, 8])
 STEPS = [
@@ -31,12 +34,20 @@ STEPS = [
 
 
 @pytest.fixture
-def model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> LoadedModel:
-    """Four bits in two layers, the second with a sliding window."""
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("PAGED_KV_CACHE_DIR", str(tmp_path))
-    folder = embedded_folder(lambda _: None, _fetch)
+    return embedded_folder(lambda _: None, _fetch)
+
+
+@pytest.fixture
+def model(folder: Path) -> LoadedModel:
+    return model_of(folder, embedded_int4_source(folder))
+
+
+def model_of(folder: Path, source: WeightSource) -> LoadedModel:
+    """Two layers, the second with a sliding window."""
     config = replace(read_config(folder), sliding_windows=(None, 6))
-    return replace(loaded("tiny-random"), config=config, model=build_model(config, embedded_int4_source(folder)))
+    return replace(loaded("tiny-random"), config=config, model=build_model(config, source))
 
 
 def _fetch(folder: Path, _progress: ProgressCallback) -> Path:
@@ -57,6 +68,18 @@ def test_bit_for_bit(model: LoadedModel, dtype: torch.dtype) -> None:
     assert ours.key_cache.count_nonzero() > 0
 
 
+def test_bfloat16_weights_with_float32_between_are_nearer_the_truth(folder: Path) -> None:
+    def logits(model: LoadedModel, compiled: bool) -> torch.Tensor:
+        store = new_kv_store(model, backend="cpu")
+        runner = ModelRunner(model.model, store, CompiledSteps(model.model, store) if compiled else None)
+        return torch.cat([runner.run(items) for items in STEPS])
+
+    halved = model_of(folder, embedded_source(folder, torch.bfloat16, CPU))
+    exact = logits(model_of(folder, embedded_source(folder, torch.float32, CPU)), compiled=False)
+    ours, one_by_one = ((logits(halved, compiled) - exact).abs().mean() for compiled in (True, False))
+    assert 0 < ours < one_by_one < 0.02 * exact.abs().mean()
+
+
 def test_kernels_that_somebody_put_in_front_are_called(model: LoadedModel) -> None:
     store = new_kv_store(model, backend="cpu")
     compiled = CompiledSteps(model.model, store)
@@ -64,7 +87,7 @@ def test_kernels_that_somebody_put_in_front_are_called(model: LoadedModel) -> No
     assert not compiled.fits(BatchInputs(store.block_size, CPU).prepare(STEPS[0]))
 
 
-def test_only_four_bits_over_numba_kernels_are_compiled(model: LoadedModel) -> None:
+def test_only_packed_weights_over_numba_kernels_are_compiled(model: LoadedModel) -> None:
     def compiles(model: LlamaModel, backend: str) -> bool:
         return can_compile(model, new_kv_store(loaded("tiny-random"), backend=backend))
 

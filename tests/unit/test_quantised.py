@@ -7,7 +7,16 @@ import torch
 import torch.nn.functional as F
 
 from engine import linear, quantised
-from engine.linear import FEW_TOKENS, DenseLinear, GroupedLinear, PackedLinear, dense_linear, has_grouped_product
+from engine.linear import (
+    FEW_TOKENS,
+    DenseLinear,
+    GroupedLinear,
+    Linear,
+    PackedLinear,
+    TiledLinear,
+    dense_linear,
+    has_grouped_product,
+)
 from engine.quantised import FEW_ROWS, ROWS_AT_A_TIME, EightBitGroups, EightBitHead, FewOrMany, FourBitGroups
 from kernels.unpack_four_bits.reference import unpack_four_bits
 
@@ -116,9 +125,20 @@ def test_the_head_settles_what_bfloat16_would_tie(num_rows: int) -> None:
     assert torch.equal(scores[near_the_top], exact[near_the_top])
 
 
-def test_bfloat16_weights_are_packed_where_that_is_possible_and_others_are_not() -> None:
-    weight, bias, x = torch.randn(24, 32), torch.randn(24), torch.randn(3, 32)
+def test_bfloat16_weights_are_packed_where_that_is_possible_and_others_are_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Our own product first, then oneDNN's, which also adds a bias and takes any shape."""
+    weight, bias, x = torch.randn(32, 32), torch.randn(32), torch.randn(3, 32)
     assert isinstance(dense_linear(weight), DenseLinear)
+    tiled = dense_linear(weight.bfloat16())
+    assert isinstance(tiled, TiledLinear) == linear.has_tiled_product()
+    monkeypatch.setattr(linear, "has_tiled_product", lambda: False)
+    for product, added in ((tiled, 0), (dense_linear(weight.bfloat16()), 0), (_with_bias(weight, bias), bias)):
+        y = product(x.bfloat16())
+        assert y.dtype is torch.bfloat16
+        torch.testing.assert_close(y.float(), x @ weight.T + added, rtol=0.03, atol=0.1)
+
+
+def _with_bias(weight: torch.Tensor, bias: torch.Tensor) -> Linear:
     product = dense_linear(weight.bfloat16(), bias.bfloat16())
     assert isinstance(product, PackedLinear) == torch.ops.mkldnn._is_mkldnn_bf16_supported()
-    torch.testing.assert_close(product(x.bfloat16()).float(), x @ weight.T + bias, rtol=0.03, atol=0.1)
+    return product

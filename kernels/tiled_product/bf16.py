@@ -1,0 +1,93 @@
+"""The innermost loop of the product in LLVM's own words, because Numba has no vectors and no bfloat16 instruction.
+
+`vdpbf16ps` multiplies 32 pairs of bfloat16 and adds every two products to one of 16 float32 sums. As in
+kernels/grouped_product, a sum is a weight row: 16 rows advance together, two columns an instruction, and the sums of
+all tokens stay in registers from the first column to the last.
+
+A tile of 16 rows is [columns / 2, 16, 2].
+"""
+
+# Numba takes the types of what it compiles from the arguments of the first call.
+# mypy: disable-error-code="no-untyped-def"
+
+from typing import Any
+
+from llvmlite import binding, ir  # type: ignore[import-untyped]
+from numba.core import cgutils, types
+from numba.core.errors import RequireLiteralValue
+from numba.extending import intrinsic
+
+from kernels.vectors import FLOATS, INT, INTS, LANES, Words
+
+ROWS = LANES
+"""Weight rows of a tile: the 32-bit lanes of a 512-bit register."""
+REGISTER = 64
+MOST_TOKENS = 16
+"""Tokens of one call. Two sums begin in each cycle and take six: fewer than 12 leave the processor waiting."""
+AHEAD = 4096
+"""Bytes between the weights in work and those being fetched: the processor's own guess ends at each page of memory."""
+
+
+class _BFloat(ir.Type):  # type: ignore[misc]  # llvmlite has no name for it
+    def __str__(self) -> str:
+        return "bfloat"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _BFloat)
+
+    def __hash__(self) -> int:
+        return hash(_BFloat)
+
+
+BFLOATS = ir.VectorType(_BFloat(), 2 * LANES)
+
+
+def runs_here() -> bool:
+    """Whether this processor has the instruction, and no tiles in hardware, with which oneDNN is faster."""
+    features = binding.get_host_cpu_features()
+    return bool(features.get("avx512bf16") and not features.get("amx-bf16"))
+
+
+@intrinsic
+def multiply_tile(_context, tile, x, first, pairs, out, out_at, out_stride, count):
+    """out[token, 16 rows] = the tile times `count` tokens, a literal: sums are registers.
+
+    tile  the address where it starts
+    x     int32, each two bfloat16: the block of `count` tokens that starts with token `first`, [pairs, count]
+    out   float32; the first token's 16 results go to `out_at` on, the next token's `out_stride` further
+    """
+    if not isinstance(count, types.IntegerLiteral):
+        raise RequireLiteralValue("count")
+
+    def generate(context, builder, signature, arguments):
+        def start_of(position: int) -> Any:
+            return context.make_array(signature.args[position])(context, builder, arguments[position]).data
+
+        tile, _, first, pairs, _, out_at, out_stride, _ = arguments
+        b, tokens = Words(builder), range(count.literal_value)
+        weights = builder.inttoptr(tile, ir.IntType(8).as_pointer())
+        block = b.after(start_of(1), builder.mul(first, pairs))
+        totals = [cgutils.alloca_once_value(builder, b.constant(0.0, FLOATS)) for _ in tokens]
+        for total in totals:
+            builder.store(b.constant(0.0, FLOATS), total)
+        with cgutils.for_range(builder, pairs) as loop:
+            here = b.after(weights, builder.mul(loop.index, loop.index.type(REGISTER)))
+            b.prefetch(b.after(here, AHEAD))
+            register = b.load(here, INTS)
+            x = b.after(block, builder.mul(loop.index, loop.index.type(len(tokens))))
+            for t, total in enumerate(totals):
+                pair = b.everywhere(b.load(b.after(x, t), INT), INTS)
+                builder.store(_dot(b, builder.load(total), register, pair), total)
+        for t, total in enumerate(totals):
+            at = builder.add(out_at, builder.mul(out_stride, out_stride.type(t)))
+            b.store(builder.load(total), b.after(start_of(4), at))
+        return context.get_dummy_value()
+
+    size = types.uintp
+    return types.void(size, x, size, size, out, size, size, count), generate
+
+
+def _dot(b: Words, sums: Any, weights: Any, x: Any) -> Any:
+    return b.call(
+        "llvm.x86.avx512bf16.dpbf16ps.512", FLOATS, sums, *(b.builder.bitcast(pairs, BFLOATS) for pairs in (weights, x))
+    )

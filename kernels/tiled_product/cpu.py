@@ -1,0 +1,88 @@
+"""tiled_product for processors with AVX-512 BF16, in Numba (its twin in reference.py gives the meaning)."""
+
+# Numba takes the types of what it compiles from the arguments of the first call.
+# mypy: disable-error-code="no-untyped-def"
+
+import numba
+import numpy as np
+import torch
+from numba import prange
+from torch import Tensor
+
+from kernels.grouped_product.rounding import block_size
+from kernels.numba_math import compiled, flat_view, narrow, widen
+from kernels.threads import match_threads
+from kernels.tiled_product.bf16 import MOST_TOKENS, ROWS, multiply_tile
+
+U = np.uintp
+PANEL_BYTES = 2**18
+"""Of the tokens that all tiles meet before the next ones come: a quarter of the second-level cache."""
+
+
+def pack_tiles(weight: Tensor) -> Tensor:
+    """[rows, columns] -> [rows / 16, columns / 2, 16, 2] bfloat16. Raises ValueError for what fills no tile."""
+    rows, columns = weight.shape
+    if rows % ROWS or columns % 2:
+        raise ValueError(f"{rows} rows of {columns} columns do not fill tiles of {ROWS} rows and 2 columns")
+    return weight.bfloat16().view(rows // ROWS, ROWS, columns // 2, 2).transpose(1, 2).contiguous()
+
+
+def tiled_product(x: Tensor, tiles: Tensor) -> Tensor:
+    """[num_tokens, columns] and what `pack_tiles` gave -> [num_tokens, rows] float32."""
+    match_threads()
+    num_tiles, pairs, _, _ = tiles.shape
+    out = torch.empty(len(x), num_tiles * ROWS)
+    multiply_tiles(tiles.data_ptr(), num_tiles, pairs, flat_view(x.contiguous()), len(x), flat_view(out))
+    return out
+
+
+@compiled(parallel=True)
+def multiply_tiles(packed, tiles, pairs, x, num_tokens, out):
+    """packed: address of [tiles, pairs, 16, 2] bfloat16; x [num_tokens * 2 * pairs], out [num_tokens * tiles * 16].
+
+    Up to 16 tokens at a time pass by a tile, and a panel of tokens by all tiles.
+    """
+    numbers = np.empty(num_tokens * pairs, np.int32)
+    if num_tokens <= MOST_TOKENS:  # waking the other threads would take longer
+        _pair_up(x, 0, num_tokens, pairs, numbers)
+    else:
+        for block in prange((num_tokens + MOST_TOKENS - 1) // MOST_TOKENS):
+            first = block * MOST_TOKENS
+            _pair_up(x, first, min(first + MOST_TOKENS, num_tokens), pairs, numbers)
+    columns, stride, tile_size = U(pairs), U(tiles * ROWS), U(pairs * 4 * ROWS)
+    panel_tokens = max(1, PANEL_BYTES // (4 * pairs * MOST_TOKENS)) * MOST_TOKENS
+    panels = (num_tokens + panel_tokens - 1) // panel_tokens
+    for item in prange(panels * tiles):
+        panel, tile = U(item) // U(tiles), U(item) % U(tiles)
+        t = panel * U(panel_tokens)
+        end = min(t + U(panel_tokens), U(num_tokens))
+        at, here = tile * U(ROWS), U(packed) + tile * tile_size
+        while t + U(16) <= end:
+            multiply_tile(here, numbers, t, columns, out, t * stride + at, stride, 16)
+            t += U(16)
+        if t + U(8) <= end:
+            multiply_tile(here, numbers, t, columns, out, t * stride + at, stride, 8)
+            t += U(8)
+        if t + U(4) <= end:
+            multiply_tile(here, numbers, t, columns, out, t * stride + at, stride, 4)
+            t += U(4)
+        if t + U(2) <= end:
+            multiply_tile(here, numbers, t, columns, out, t * stride + at, stride, 2)
+            t += U(2)
+        if t < end:
+            multiply_tile(here, numbers, t, columns, out, t * stride + at, stride, 1)
+
+
+@numba.njit(inline="always")
+def _pair_up(x, first, end, pairs, numbers):
+    """Tokens first .. end - 1 in bfloat16, block after block: a block of `count` tokens is [pairs, count]."""
+    while first < end:
+        count = block_size(end - first)
+        start = U(first) * U(pairs)
+        for t in range(U(count)):
+            row = U(2) * (start + t * U(pairs))
+            for pair in range(U(pairs)):
+                low = np.uint32(narrow(np.uint16(0), widen(x[row + U(2) * pair])))
+                high = np.uint32(narrow(np.uint16(0), widen(x[row + U(2) * pair + U(1)])))
+                numbers[start + pair * U(count) + t] = np.int32(low | (high << np.uint32(16)))
+        first += count

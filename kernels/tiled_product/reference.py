@@ -1,0 +1,11 @@
+"""tiled_product in plain PyTorch: what it means. The definition, not the way to run it."""
+
+from torch import Tensor
+
+
+def tiled_product(x: Tensor, weight: Tensor) -> Tensor:
+    """`x @ weight.T`, both rounded to bfloat16, summed in float32: [num_tokens, rows] float32.
+
+    `x` [num_tokens, columns]; `weight` [rows, columns].
+    """
+    return x.bfloat16().float() @ weight.bfloat16().float().T
