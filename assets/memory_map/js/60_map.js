@@ -95,7 +95,6 @@ class MemoryMap {
       this.chosenId = data.selected_seq ?? this.chosenId;
     }
     this.link.followed = data.followed ? [data.followed] : [];
-    this.link.followed = data.followed ? [data.followed] : [];
     this.takeFrames(data.payload);
     this.live.follow(data.live ?? null);
     this.takePosition(data.position);
