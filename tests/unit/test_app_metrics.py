@@ -60,7 +60,7 @@ def test_the_server_shows_them_when_asked_to(tmp_path: Path) -> None:
     environment = {"PAGED_KV_MODEL": "tiny-random", METRICS_VARIABLE: "1"}
     with (
         running_app(ROOT / "app.py", tmp_path / "log", environment) as server,
-        urllib.request.urlopen(f"{server.url}/metrics", timeout=20) as answer,
+        urllib.request.urlopen(f"{server.url}/metrics", timeout=60) as answer,
     ):
         text = answer.read().decode()
     assert 'vllm:num_requests_waiting{model_name="tiny-random"} 0' in text

@@ -94,7 +94,7 @@ def address() -> Iterator[Address]:
 def test_redirects_are_not_followed(address):
     Misbehaving.asked.clear()
     with pytest.raises(HttpError, match=r"/redirect answered with status 302\.$"):
-        get(address, "/redirect")
+        get(address, "/redirect", seconds=30)
     assert Misbehaving.asked == ["/redirect"]
 
 
@@ -106,13 +106,13 @@ def test_the_servers_own_complaint_is_told(address):
 @pytest.mark.parametrize("path", ["/broken", "/deep"])
 def test_what_is_no_json_is_told(address, path):
     with pytest.raises(HttpError, match=r"answered with something that is not JSON\.$"):
-        get_json(address, path)
+        get_json(address, path, seconds=30)
 
 
 def test_an_endless_answer_is_cut_off(address, monkeypatch):
     monkeypatch.setattr(http_module, "MAX_BYTES", 1 << 20)
     with pytest.raises(HttpError, match=r"/endless answered with more than 1 MB\.$"):
-        get(address, "/endless", seconds=10)
+        get(address, "/endless", seconds=60)
 
 
 def test_an_answer_that_drips_in_is_given_up(address):
