@@ -34,7 +34,7 @@ class DenseLinear:
     bias: Tensor | None = None  # [out_features]
 
     def __call__(self, x: Tensor) -> Tensor:
-        return F.linear(x, self.weight, self.bias)
+        return F.linear(x.to(self.weight.dtype), self.weight, self.bias)
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class PackedLinear:
     bias: Tensor | None = None  # [out_features]
 
     def __call__(self, x: Tensor) -> Tensor:
-        product: Tensor = torch.ops.mkldnn._linear_pointwise(x, self.packed, self.bias, "none", [], "")
+        product: Tensor = torch.ops.mkldnn._linear_pointwise(x.bfloat16(), self.packed, self.bias, "none", [], "")
         return product
 
 
@@ -53,7 +53,7 @@ class PackedLinear:
 class TiledLinear:
     """bfloat16 weights in tiles for our own product; output in the type of the input."""
 
-    packed: Tensor  # [out_features / 16, in_features / 2, 16, 2] bfloat16, see kernels/tiled_product/bf16.py
+    packed: Tensor  # [out_features / 32, in_features / 2, 32, 2] bfloat16, see kernels/tiled_product/bf16.py
 
     def __call__(self, x: Tensor) -> Tensor:
         from kernels.tiled_product.cpu import tiled_product  # Numba is there: these weights were packed for it
@@ -64,7 +64,7 @@ class TiledLinear:
 def dense_linear(weight: Tensor, bias: Tensor | None = None) -> Linear:
     """The fastest product with a dense matrix where it lies."""
     on_cpu = weight.dtype is torch.bfloat16 and weight.device.type == "cpu"
-    if on_cpu and bias is None and weight.shape[0] % 16 == weight.shape[1] % 2 == 0 and has_tiled_product():
+    if on_cpu and bias is None and weight.shape[0] % 32 == weight.shape[1] % 2 == 0 and has_tiled_product():
         from kernels.tiled_product.cpu import pack_tiles
 
         return TiledLinear(pack_tiles(weight))

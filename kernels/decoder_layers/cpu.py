@@ -15,13 +15,14 @@ from numba.core import types
 from numba.core.errors import RequireLiteralValue
 from numba.extending import overload
 
+from kernels.grouped_product import vnni
 from kernels.grouped_product.cpu import multiply_four_bits
-from kernels.grouped_product.vnni import GROUP, ROWS
 from kernels.numba_math import compiled
 from kernels.paged_attention.cpu_loops import attend_batch
 from kernels.rms_norm.cpu import normalise_rows
 from kernels.rotary_write_kv.cpu import _turn_and_store
 from kernels.silu_mul.cpu import gate_rows
+from kernels.tiled_product import bf16
 from kernels.tiled_product.cpu import multiply_tiles
 
 QKV, ATTENTION_OUTPUT, GATE_UP, DOWN = range(4)
@@ -40,10 +41,10 @@ def _choose_product(bits, packed, rows, columns, x, num_tokens, out):
         raise RequireLiteralValue("bits")
 
     def over_four_bits(bits, packed, rows, columns, x, num_tokens, out):
-        multiply_four_bits(packed, rows // ROWS, columns // GROUP, x, num_tokens, out)
+        multiply_four_bits(packed, rows // vnni.ROWS, columns // vnni.GROUP, x, num_tokens, out)
 
     def over_sixteen_bits(bits, packed, rows, columns, x, num_tokens, out):
-        multiply_tiles(packed, rows // ROWS, columns // 2, x, num_tokens, out)
+        multiply_tiles(packed, rows // bf16.ROWS, columns // 2, x, num_tokens, out)
 
     return over_four_bits if bits.literal_value == 4 else over_sixteen_bits
 

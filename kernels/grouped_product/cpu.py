@@ -10,6 +10,7 @@ import torch
 from numba import prange
 from torch import Tensor
 
+from kernels.grouped_product.panels import even_panels
 from kernels.grouped_product.rounding import round_blocks
 from kernels.grouped_product.vnni import GROUP, MOST_TOKENS, ROWS, group_bytes, multiply_tile
 from kernels.numba_math import compiled, flat_view
@@ -74,11 +75,11 @@ def _multiplier(bits: int) -> Any:
                 first = block * MOST_TOKENS
                 round_blocks(x, first, min(first + MOST_TOKENS, num_tokens), groups, numbers, scales)
         columns, stride, tile_size = U(groups), U(tiles * ROWS), U(groups * size)
-        panels = (num_tokens + PANEL - 1) // PANEL
+        panels, panel_tokens = even_panels(num_tokens, PANEL)
         for item in prange(panels * tiles):
             panel, tile = U(item) // U(tiles), U(item) % U(tiles)
-            t = panel * U(PANEL)
-            end = min(t + U(PANEL), U(num_tokens))
+            t = panel * U(panel_tokens)
+            end = min(t + U(panel_tokens), U(num_tokens))
             at, here = tile * U(ROWS), U(packed) + tile * tile_size
             while t + U(16) <= end:
                 multiply_tile(here, numbers, scales, t, columns, out, t * stride + at, stride, bits, 16)

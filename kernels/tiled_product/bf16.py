@@ -1,15 +1,17 @@
 """The innermost loop of the product in LLVM's own words, because Numba has no vectors and no bfloat16 instruction.
 
 `vdpbf16ps` multiplies 32 pairs of bfloat16 and adds every two products to one of 16 float32 sums. As in
-kernels/grouped_product, a sum is a weight row: 16 rows advance together, two columns an instruction, and the sums of
-all tokens stay in registers from the first column to the last.
+kernels/grouped_product, a sum is a weight row: 32 rows in two registers advance together, two columns an instruction,
+and the sums of all tokens stay in registers from the first column to the last. Two registers, because two numbers can
+be loaded in a cycle and two instructions begun: of one register, loading a token's pair would cost as much as using it.
 
-A tile of 16 rows is [columns / 2, 16, 2].
+A tile of 32 rows is [columns / 2, 32, 2].
 """
 
 # Numba takes the types of what it compiles from the arguments of the first call.
 # mypy: disable-error-code="no-untyped-def"
 
+from itertools import chain
 from typing import Any
 
 from llvmlite import binding, ir  # type: ignore[import-untyped]
@@ -19,11 +21,12 @@ from numba.extending import intrinsic
 
 from kernels.vectors import FLOATS, INT, INTS, LANES, Words
 
-ROWS = LANES
-"""Weight rows of a tile: the 32-bit lanes of a 512-bit register."""
+REGISTERS = 2
+ROWS = REGISTERS * LANES
+"""Weight rows of a tile: the 32-bit lanes of two 512-bit registers."""
 REGISTER = 64
-MOST_TOKENS = 16
-"""Tokens of one call. Two sums begin in each cycle and take six: fewer than 12 leave the processor waiting."""
+MOST_TOKENS = 8
+"""Tokens of one call. Two sums begin in each cycle and take six: fewer than 12 sums leave the processor waiting."""
 AHEAD = 4096
 """Bytes between the weights in work and those being fetched: the processor's own guess ends at each page of memory."""
 
@@ -50,11 +53,11 @@ def runs_here() -> bool:
 
 @intrinsic
 def multiply_tile(_context, tile, x, first, pairs, out, out_at, out_stride, count):
-    """out[token, 16 rows] = the tile times `count` tokens, a literal: sums are registers.
+    """out[token, 32 rows] = the tile times `count` tokens, a literal: sums are registers.
 
     tile  the address where it starts
     x     int32, each two bfloat16: the block of `count` tokens that starts with token `first`, [pairs, count]
-    out   float32; the first token's 16 results go to `out_at` on, the next token's `out_stride` further
+    out   float32; the first token's 32 results go to `out_at` on, the next token's `out_stride` further
     """
     if not isinstance(count, types.IntegerLiteral):
         raise RequireLiteralValue("count")
@@ -67,20 +70,23 @@ def multiply_tile(_context, tile, x, first, pairs, out, out_at, out_stride, coun
         b, tokens = Words(builder), range(count.literal_value)
         weights = builder.inttoptr(tile, ir.IntType(8).as_pointer())
         block = b.after(start_of(1), builder.mul(first, pairs))
-        totals = [cgutils.alloca_once_value(builder, b.constant(0.0, FLOATS)) for _ in tokens]
-        for total in totals:
+        totals = [[cgutils.alloca_once(builder, FLOATS) for _ in range(REGISTERS)] for _ in tokens]
+        for total in chain(*totals):
             builder.store(b.constant(0.0, FLOATS), total)
         with cgutils.for_range(builder, pairs) as loop:
-            here = b.after(weights, builder.mul(loop.index, loop.index.type(REGISTER)))
-            b.prefetch(b.after(here, AHEAD))
-            register = b.load(here, INTS)
+            here = b.after(weights, builder.mul(loop.index, loop.index.type(REGISTERS * REGISTER)))
             x = b.after(block, builder.mul(loop.index, loop.index.type(len(tokens))))
-            for t, total in enumerate(totals):
+            registers = [b.load(b.after(here, r * REGISTER), INTS) for r in range(REGISTERS)]
+            for r in range(REGISTERS):
+                b.prefetch(b.after(here, AHEAD + r * REGISTER))
+            for t, sums in enumerate(totals):
                 pair = b.everywhere(b.load(b.after(x, t), INT), INTS)
-                builder.store(_dot(b, builder.load(total), register, pair), total)
-        for t, total in enumerate(totals):
+                for register, total in zip(registers, sums, strict=True):
+                    builder.store(_dot(b, builder.load(total), register, pair), total)
+        for t, sums in enumerate(totals):
             at = builder.add(out_at, builder.mul(out_stride, out_stride.type(t)))
-            b.store(builder.load(total), b.after(start_of(4), at))
+            for r, total in enumerate(sums):
+                b.store(builder.load(total), b.after(b.after(start_of(4), at), r * LANES))
         return context.get_dummy_value()
 
     size = types.uintp

@@ -9,7 +9,7 @@ import torch
 from numba import prange
 from torch import Tensor
 
-from kernels.grouped_product.rounding import block_size
+from kernels.grouped_product.panels import even_panels
 from kernels.numba_math import compiled, flat_view, narrow, widen
 from kernels.threads import match_threads
 from kernels.tiled_product.bf16 import MOST_TOKENS, ROWS, multiply_tile
@@ -20,7 +20,7 @@ PANEL_BYTES = 2**18
 
 
 def pack_tiles(weight: Tensor) -> Tensor:
-    """[rows, columns] -> [rows / 16, columns / 2, 16, 2] bfloat16. Raises ValueError for what fills no tile."""
+    """[rows, columns] -> [rows / 32, columns / 2, 32, 2] bfloat16. Raises ValueError for what fills no tile."""
     rows, columns = weight.shape
     if rows % ROWS or columns % 2:
         raise ValueError(f"{rows} rows of {columns} columns do not fill tiles of {ROWS} rows and 2 columns")
@@ -38,9 +38,9 @@ def tiled_product(x: Tensor, tiles: Tensor) -> Tensor:
 
 @compiled(parallel=True)
 def multiply_tiles(packed, tiles, pairs, x, num_tokens, out):
-    """packed: address of [tiles, pairs, 16, 2] bfloat16; x [num_tokens * 2 * pairs], out [num_tokens * tiles * 16].
+    """packed: address of [tiles, pairs, 32, 2] bfloat16; x [num_tokens * 2 * pairs], out [num_tokens * tiles * 32].
 
-    Up to 16 tokens at a time pass by a tile, and a panel of tokens by all tiles.
+    Up to 8 tokens at a time pass by a tile, and a panel of tokens by all tiles.
     """
     numbers = np.empty(num_tokens * pairs, np.int32)
     if num_tokens <= MOST_TOKENS:  # waking the other threads would take longer
@@ -50,17 +50,13 @@ def multiply_tiles(packed, tiles, pairs, x, num_tokens, out):
             first = block * MOST_TOKENS
             _pair_up(x, first, min(first + MOST_TOKENS, num_tokens), pairs, numbers)
     columns, stride, tile_size = U(pairs), U(tiles * ROWS), U(pairs * 4 * ROWS)
-    panel_tokens = max(1, PANEL_BYTES // (4 * pairs * MOST_TOKENS)) * MOST_TOKENS
-    panels = (num_tokens + panel_tokens - 1) // panel_tokens
+    panels, panel_tokens = even_panels(num_tokens, PANEL_BYTES // (4 * pairs))
     for item in prange(panels * tiles):
         panel, tile = U(item) // U(tiles), U(item) % U(tiles)
         t = panel * U(panel_tokens)
         end = min(t + U(panel_tokens), U(num_tokens))
         at, here = tile * U(ROWS), U(packed) + tile * tile_size
-        while t + U(16) <= end:
-            multiply_tile(here, numbers, t, columns, out, t * stride + at, stride, 16)
-            t += U(16)
-        if t + U(8) <= end:
+        while t + U(8) <= end:
             multiply_tile(here, numbers, t, columns, out, t * stride + at, stride, 8)
             t += U(8)
         if t + U(4) <= end:
@@ -77,7 +73,8 @@ def multiply_tiles(packed, tiles, pairs, x, num_tokens, out):
 def _pair_up(x, first, end, pairs, numbers):
     """Tokens first .. end - 1 in bfloat16, block after block: a block of `count` tokens is [pairs, count]."""
     while first < end:
-        count = block_size(end - first)
+        left = end - first
+        count = 8 if left >= 8 else 4 if left >= 4 else 2 if left >= 2 else 1
         start = U(first) * U(pairs)
         for t in range(U(count)):
             row = U(2) * (start + t * U(pairs))

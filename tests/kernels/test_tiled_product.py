@@ -9,7 +9,7 @@ pytest.importorskip("numba")
 from kernels.tiled_product import cpu
 from kernels.tiled_product.bf16 import runs_here
 
-ROWS, COLUMNS = 48, 70
+ROWS, COLUMNS = 96, 70
 
 needs_bf16 = pytest.mark.skipif(not runs_here(), reason="needs a processor with AVX-512 BF16 and without AMX")
 
