@@ -7,7 +7,7 @@ schedule: decide what runs and allocate its slots. prepare: the batch as tensors
 layers. attention: paged attention. between: norms, rotary embedding with the KV write, SiLU, sums, embedding.
 head: scores of every token. sample: from scores to tokens and texts. commit: move cursors, publish full blocks.
 events: write the log. A figure is the mean of the steps; `plain ms` is the median step with no stopwatch in it, so
-that what watching costs can be seen.
+that what watching costs can be seen. Where all layers are one compiled call, it says itself how its time was shared.
 """
 
 from __future__ import annotations
@@ -18,18 +18,22 @@ import sys
 from collections.abc import Callable
 from dataclasses import replace
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from benchmarks.scaling import Case, decoding_engine, seconds_of_steps
 from benchmarks.stopwatch import Stopwatch
 from benchmarks.tables import Row, progress, show
 from engine import Engine
+from engine.compiled_steps import CompiledSteps
 from engine.kv_store import KVStore
 from engine.model import DecoderLayer, LlamaModel
 from engine.model_runner import ModelRunner
 from engine.weights import LoadedModel, load_model
 
 PARTS = ("schedule", "prepare", "products", "attention", "between", "head", "sample", "commit", "events", "other")
+COMPILED = "compiled"
 WARM_UP = 5
 
 
@@ -69,8 +73,12 @@ def measure(loaded: LoadedModel, backend: str, batch: int, context: int, steps: 
     for _ in range(WARM_UP):
         step()
     watch.seconds.clear()
+    compiled = compiled_steps(engine)
+    before = compiled.ticks.copy() if compiled else None
     for _ in range(steps):
         step()
+    if compiled:
+        share_out(watch, compiled.ticks - before)
     total = sum(watch.seconds.values())
     row: Row = {"batch": batch, "context": context, "plain ms": round(1e3 * plain, 2)}
     row["watched ms"] = round(1e3 * total / steps, 2)
@@ -83,11 +91,16 @@ def put_stopwatches(engine: Engine, watch: Stopwatch) -> Callable[[], object]:
     """Time every part of this engine from now on; returns its timed `step`."""
     runner, store = engine.parts.runner, engine.parts.store
     assert isinstance(runner, ModelRunner) and isinstance(store, KVStore)
-    store.backend = replace(
-        store.backend,
-        paged_attention=watch.timed("attention", store.backend.paged_attention),  # type: ignore[arg-type]
-    )
-    runner.model = _timed_model(runner.model, watch)
+    if compiled_steps(engine):
+        model = replace(runner.model, head=watch.timed("head", runner.model.head))
+        runner.shortcut = shortcut = CompiledSteps(model, store)
+        shortcut.forward = watch.timed(COMPILED, shortcut.forward)  # type: ignore[method-assign]
+    else:
+        store.backend = replace(
+            store.backend,
+            paged_attention=watch.timed("attention", store.backend.paged_attention),  # type: ignore[arg-type]
+        )
+        runner.model = _timed_model(runner.model, watch)
     runner.prepare = watch.timed("prepare", runner.prepare)  # type: ignore[method-assign]
     runner.run = watch.timed("between", runner.run)  # type: ignore[method-assign]
     engine.scheduler.schedule = watch.timed("schedule", engine.scheduler.schedule)  # type: ignore[method-assign]
@@ -95,6 +108,19 @@ def put_stopwatches(engine: Engine, watch: Stopwatch) -> Callable[[], object]:
     engine.kv.commit = watch.timed("commit", engine.kv.commit)  # type: ignore[method-assign]
     engine.trace.append = watch.timed("events", engine.trace.append)  # type: ignore[method-assign]
     return watch.timed("other", engine.step)
+
+
+def compiled_steps(engine: Engine) -> CompiledSteps | None:
+    runner = engine.parts.runner
+    shortcut = runner.shortcut if isinstance(runner, ModelRunner) else None
+    return shortcut if isinstance(shortcut, CompiledSteps) else None
+
+
+def share_out(watch: Stopwatch, ticks: NDArray[np.int64]) -> None:
+    """The time of the compiled call among its parts."""
+    seconds = watch.seconds.pop(COMPILED)
+    for part, count in zip(("products", "attention", "between"), ticks, strict=True):
+        watch.seconds[part] += seconds * float(count / ticks.sum())
 
 
 def _timed_model(model: LlamaModel, watch: Stopwatch) -> LlamaModel:

@@ -33,6 +33,8 @@ class CompiledSteps:
         norms = [torch.stack([layer.attention_norm, layer.mlp_norm]) for layer in model.layers]
         self._norms = torch.stack(norms).float().numpy()
         self._shape = (config.num_heads, config.num_kv_heads, config.head_dim, config.intermediate_size)
+        self.ticks = np.zeros(3, np.int64)
+        """Of all steps so far: the clock's ticks in products, in attention and between them."""
         self._windows = np.array([window or 0 for window in config.sliding_windows], np.int64)
 
     def fits(self, step: ModelInputs) -> bool:
@@ -41,6 +43,10 @@ class CompiledSteps:
 
     def run(self, step: ModelInputs) -> Tensor:
         """Logits [num_logit_rows, vocab_size] float32; keys and values are written."""
+        return self._model.compute_logits(self.forward(step)[step.logits_indices])
+
+    def forward(self, step: ModelInputs) -> Tensor:
+        """As LlamaModel.forward: hidden states [num_tokens, hidden_size], in float32."""
         from kernels.numba_math import flat_view, lasting_view
         from kernels.threads import match_threads
 
@@ -54,9 +60,9 @@ class CompiledSteps:
             lasting_view(store.key_cache).reshape(by_layer), lasting_view(store.value_cache).reshape(by_layer),
             self._windows, step.slot_mapping.numpy(),
             step.block_table.numpy(), step.seq_lens.numpy(), step.query_start_loc.numpy(),
-            store.block_size, match_threads(),
+            store.block_size, match_threads(), self.ticks,
         )  # fmt: skip
-        return model.compute_logits(hidden[step.logits_indices])
+        return hidden
 
     def _layers(self) -> Callable[..., Any]:
         """Imported by the first step, which compiles it or reads it from Numba's cache."""

@@ -1,4 +1,4 @@
-"""What Numba lacks for these kernels: bfloat16, prefetching, atomics, a vectorised exponential, an optional cache.
+"""What Numba lacks here: bfloat16, prefetching, atomics, a clock, a vectorised exponential, an optional cache.
 
 Everything here is inlined into the loops that call it. Numba's cache on disk watches only the file of the outer
 function, so after an edit here delete the `*.nbi` files in the kernels' `__pycache__` folders.
@@ -14,7 +14,7 @@ import numba
 import numpy as np
 import torch
 from llvmlite import ir  # type: ignore[import-untyped]
-from numba.core import types
+from numba.core import cgutils, types
 from numba.extending import intrinsic
 
 FAST_MATH = {"reassoc", "contract", "arcp", "nsz", "nnan"}
@@ -120,6 +120,17 @@ def fetch_add(_context, array, index, amount):
         return builder.atomic_rmw("add", builder.gep(data, [arguments[1]]), arguments[2], "acq_rel")
 
     return types.int64(array, types.intp, types.int64), generate
+
+
+@intrinsic
+def clock(_context):
+    """Ticks of the processor's own clock, of a steady length that only the processor knows."""
+
+    def generate(_context, builder, _signature, _arguments):
+        kind = ir.FunctionType(ir.IntType(64), [])
+        return builder.call(cgutils.get_or_insert_function(builder.module, kind, "llvm.readcyclecounter"), [])
+
+    return types.int64(), generate
 
 
 LOG2_E = np.float32(1.4426950408889634)

@@ -10,6 +10,7 @@ are served.
 
 from typing import Any
 
+import numba
 import numpy as np
 from numba.core import types
 from numba.core.errors import RequireLiteralValue
@@ -17,7 +18,7 @@ from numba.extending import overload
 
 from kernels.grouped_product import vnni
 from kernels.grouped_product.cpu import multiply_four_bits
-from kernels.numba_math import compiled
+from kernels.numba_math import clock, compiled
 from kernels.paged_attention.cpu_loops import attend_batch
 from kernels.rms_norm.cpu import normalise_rows
 from kernels.rotary_write_kv.cpu import _turn_and_store
@@ -25,6 +26,8 @@ from kernels.silu_mul.cpu import gate_rows
 from kernels.tiled_product import bf16
 from kernels.tiled_product.cpu import multiply_tiles
 
+PARTS = ("products", "attention", "between")
+PRODUCTS, ATTENTION, BETWEEN = range(3)
 QKV, ATTENTION_OUTPUT, GATE_UP, DOWN = range(4)
 ATTENTION_NORM, MLP_NORM = range(2)
 
@@ -70,6 +73,7 @@ def _layers(bits: int) -> Any:
         query_start_loc,  # [num_seqs + 1] int32
         block_size,
         num_threads,
+        ticks,  # [3] int64: what each of PARTS took is added, in ticks of the processor's clock
     ):
         num_heads, num_kv_heads, head_dim, inner = shape
         num_tokens, size = len(slot_mapping), norms.shape[2]
@@ -84,27 +88,45 @@ def _layers(bits: int) -> Any:
         gate_up = np.empty(num_tokens * 2 * inner, np.float32)
         gated = np.empty(num_tokens * inner, np.float32)
         more = np.empty(num_tokens * size, np.float32)
+        now = clock()
         for layer in range(len(weights)):
             matrix, norm, keys, values = weights[layer], norms[layer], key_cache[layer], value_cache[layer]
             normalise_rows(hidden, norm[ATTENTION_NORM], eps, normed)
+            now = _book(BETWEEN, now, ticks)
             product(bits, matrix[QKV], all_heads, size, normed, num_tokens, qkv)
+            now = _book(PRODUCTS, now, ticks)
             _turn_and_store(qkv, cos, sin, keys, values, slot_mapping, num_heads, num_kv_heads, head_dim, query)
+            now = _book(BETWEEN, now, ticks)
             attend_batch(
                 query, keys, values, block_table, seq_lens, query_start_loc, num_heads, num_kv_heads, head_dim,
                 block_size, scale, windows[layer], np.float32(0.0), num_threads, read, lse,
             )  # fmt: skip
+            now = _book(ATTENTION, now, ticks)
             product(bits, matrix[ATTENTION_OUTPUT], size, width, read, num_tokens, more)
+            now = _book(PRODUCTS, now, ticks)
             _add(hidden, more)
             normalise_rows(hidden, norm[MLP_NORM], eps, normed)
+            now = _book(BETWEEN, now, ticks)
             product(bits, matrix[GATE_UP], 2 * inner, size, normed, num_tokens, gate_up)
+            now = _book(PRODUCTS, now, ticks)
             gate_rows(gate_up, inner, gated)
+            now = _book(BETWEEN, now, ticks)
             product(bits, matrix[DOWN], size, inner, gated, num_tokens, more)
+            now = _book(PRODUCTS, now, ticks)
             _add(hidden, more)
 
     return run_layers
 
 
 run_four_bit_layers, run_bfloat16_layers = _layers(4), _layers(16)
+
+
+@numba.njit(inline="always")
+def _book(part, since, ticks):
+    """Give the time since the last change to whoever had it. A look at the clock takes a few nanoseconds."""
+    now = clock()
+    ticks[part] += now - since
+    return now
 
 
 @compiled()

@@ -66,6 +66,7 @@ def test_bit_for_bit(model: LoadedModel, dtype: torch.dtype) -> None:
         assert torch.equal(compiled.run(step), runner.run(items))
         assert torch.equal(ours.key_cache, theirs.key_cache) and torch.equal(ours.value_cache, theirs.value_cache)
     assert ours.key_cache.count_nonzero() > 0
+    assert (compiled.ticks > 0).all()
 
 
 def test_bfloat16_weights_with_float32_between_are_nearer_the_truth(folder: Path) -> None:
