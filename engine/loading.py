@@ -43,7 +43,7 @@ def load_parts(
     return EngineParts(
         tokenizer=loaded.tokenizer,
         runner=ModelRunner(loaded.model, store, _shortcut(config, loaded, store)),
-        chooser=Sampler(),
+        chooser=Sampler(backend.best_token),
         store=store,
         vocab_size=shape.vocab_size,
         info={

@@ -16,6 +16,8 @@ from torch import Tensor
 
 from engine.sequence import Sequence, SequenceGroup
 from engine.tensors import to_device
+from kernels.best_token.reference import best_token
+from kernels.interface import BestToken
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,18 +46,22 @@ class TokenChooser(Protocol):
 class Sampler:
     """The real chooser. All rows are worked on together where the logits lie; only what was chosen comes back."""
 
+    def __init__(self, best_token: BestToken = best_token) -> None:
+        """`best_token`: the twin of the backend in use."""
+        self._best_token = best_token
+
     def sample(self, logits: Tensor, draws: Seq[Draw]) -> list[Choice]:
         """`logits` [num_logit_rows, vocab_size]; one Choice a draw, in order."""
         if not draws:
             return []
         rows = _rows(logits, [draw.row for draw in draws]).float()
-        token_ids = rows.argmax(dim=-1)
+        token_ids, log_sum_exp = self._best_token(rows)
         random = [i for i, draw in enumerate(draws) if draw.group.params.temperature > 0]
         if random:
             chosen_rows = _rows(rows, random)
             index = to_device(torch.tensor(random), logits.device)
             token_ids.index_copy_(0, index, _random_tokens(chosen_rows, [draws[i] for i in random]))
-        logprobs = rows.gather(1, token_ids[:, None]).squeeze(1) - torch.logsumexp(rows, dim=-1)
+        logprobs = rows.gather(1, token_ids[:, None]).squeeze(1) - log_sum_exp
         # One tensor, so that a GPU is waited for once; float64 holds both exactly.
         pairs: list[list[float]] = torch.stack([token_ids.double(), logprobs.double()], dim=1).tolist()
         return [Choice(int(token_id), logprob) for token_id, logprob in pairs]

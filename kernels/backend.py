@@ -12,7 +12,17 @@ from typing import Any
 
 import torch
 
-from kernels.interface import CopyBlocks, PagedAttention, RmsNorm, RotaryWriteKv, SiluMul, SwapBlocks, WriteKv
+from kernels.best_token.reference import best_token
+from kernels.interface import (
+    BestToken,
+    CopyBlocks,
+    PagedAttention,
+    RmsNorm,
+    RotaryWriteKv,
+    SiluMul,
+    SwapBlocks,
+    WriteKv,
+)
 from kernels.rms_norm.reference import rms_norm
 from kernels.rotary_write_kv.reference import rotary_write_kv
 from kernels.silu_mul.reference import silu_mul
@@ -36,6 +46,7 @@ class Backend:
     rotary_write_kv: RotaryWriteKv = rotary_write_kv
     rms_norm: RmsNorm = rms_norm
     silu_mul: SiluMul = silu_mul
+    best_token: BestToken = best_token
 
 
 def select_backend(requested: str, device: torch.device) -> Backend:

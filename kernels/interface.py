@@ -107,3 +107,14 @@ class RotaryWriteKv(Protocol):
         [num_tokens, num_heads, head_dim] in qkv's dtype. All is computed in float32 and rounded once.
         """
         ...
+
+
+class BestToken(Protocol):
+    """Where each row of scores is greatest (the first place, of several), and the logarithm of its sum of exponentials.
+
+    A score less the latter is the logarithm of a probability.
+    """
+
+    def __call__(self, scores: Tensor) -> tuple[Tensor, Tensor]:
+        """`scores` [rows, vocab_size] float32 -> [rows] int64 and [rows] float32."""
+        ...

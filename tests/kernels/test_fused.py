@@ -35,6 +35,20 @@ def test_silu_mul(target: Target, dtype: torch.dtype, tolerance: float) -> None:
     check(backend.silu_mul(gate_up.to(device)), gate / (1 + (-gate).exp()) * up, dtype, 2 * tolerance)
 
 
+@pytest.mark.parametrize("rows", [1, 3])
+def test_best_token(target: Target, rows: int) -> None:
+    backend, device = target
+    scores = torch.randn(3, 1000)
+    scores[:, 7] = torch.tensor([30.0, -1.0, 5.0])  # of the whole sum, of next to nothing of it, and twice there
+    scores[2, 900] = 5.0
+    scores[1] -= 500.0
+    token_ids, log_sum_exp = backend.best_token(scores[:rows].to(device))
+    exact = scores[:rows].double()
+    assert token_ids.tolist() == [int(row.argmax()) for row in exact]
+    assert token_ids.tolist()[2:] == [7] * (rows - 2)
+    torch.testing.assert_close(log_sum_exp.cpu().double(), exact.logsumexp(1), rtol=1e-6, atol=1e-5)
+
+
 @DTYPES
 @pytest.mark.parametrize("heads, head_dim", [((4, 4), 64), ((7, 1), 80), ((9, 3), 96)])
 def test_rotary_write_kv(
