@@ -36,10 +36,11 @@ class Words:
     def fma(self, one: Any, other: Any, more: Any) -> Any:
         return self.call("llvm.fma.v16f32", FLOATS, one, other, more)
 
-    def call(self, name: str, result: Any, *arguments: Any) -> Any:
+    def call(self, name: str, result: Any, *arguments: Any, fastmath: tuple[str, ...] = ()) -> Any:
         """An intrinsic of LLVM by its full name."""
         kind = ir.FunctionType(result, [argument.type for argument in arguments])
-        return self.builder.call(cgutils.get_or_insert_function(self.builder.module, kind, name), arguments)
+        function = cgutils.get_or_insert_function(self.builder.module, kind, name)
+        return self.builder.call(function, arguments, fastmath=fastmath)
 
     def prefetch(self, pointer: Any) -> None:
         """Ask for the cache line at `pointer` without waiting for it."""
