@@ -1,7 +1,6 @@
 """What Numba lacks here: bfloat16, prefetching, atomics, a clock, a vectorised exponential, an optional cache.
 
-Everything here is inlined into the loops that call it. Numba's cache on disk watches only the file of the outer
-function, so after an edit here delete the `*.nbi` files in the kernels' `__pycache__` folders.
+Everything here is inlined into the loops that call it.
 """
 
 # Numba takes the types of what it compiles from the arguments of the first call.
@@ -17,8 +16,14 @@ from llvmlite import ir  # type: ignore[import-untyped]
 from numba.core import cgutils, types
 from numba.extending import intrinsic
 
+from kernels.numba_cache import follow_all_sources
+
 FAST_MATH = {"reassoc", "contract", "arcp", "nsz", "nnan"}
 """Lets LLVM reorder sums and fuse multiply-adds. Not "ninf": the softmax loops count on minus infinity."""
+
+
+INNER = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+"""For what only compiled code calls: its wrappers for Python would take longer to compile than the function."""
 
 
 def compiled(**options: Any) -> Callable[[Callable[..., Any]], Any]:
@@ -30,9 +35,11 @@ def compiled(**options: Any) -> Callable[[Callable[..., Any]], Any]:
 
     def decorate(function: Callable[..., Any]) -> Any:
         try:
-            return numba.njit(cache=True, **arithmetic, **options)(function)
+            dispatcher = numba.njit(cache=True, **arithmetic, **options)(function)
         except RuntimeError:  # no folder to cache in: compile at every start instead
             return numba.njit(**arithmetic, **options)(function)
+        follow_all_sources(dispatcher)
+        return dispatcher
 
     return decorate
 
@@ -81,6 +88,15 @@ def narrow(_context, like, _value):
         return builder.trunc(builder.lshr(rounded, word.type(16)), ir.IntType(16))
 
     return types.uint16(types.uint16, types.float32), generate
+
+
+HALF, ROUND, HIGH = np.uint32(16), np.uint32(0x8000), np.uint32(0xFFFF0000)
+
+
+@numba.njit(inline="always")
+def rounded_pair(first, second):
+    """The bits of two float32 as one word of two bfloat16, the first one low. Ties go up; for what is no NaN."""
+    return ((first + ROUND) >> HALF) | ((second + ROUND) & HIGH)
 
 
 @intrinsic

@@ -19,7 +19,7 @@ from numba.extending import overload
 from kernels.grouped_product import vnni
 from kernels.grouped_product.cpu import multiply_four_bits
 from kernels.numba_math import clock, compiled
-from kernels.paged_attention.cpu_loops import attend_batch
+from kernels.paged_attention.cpu_batch import attend_batch
 from kernels.rms_norm.cpu import normalise_rows
 from kernels.rotary_write_kv.cpu import _turn_and_store
 from kernels.silu_mul.cpu import gate_rows

@@ -1,11 +1,8 @@
 """paged_attention for the CPU, in Numba (interface: kernels.interface.PagedAttention).
 
-Nothing is gathered: the loops read keys and values where the block table says they are.
-
-A *work item* is a few query tokens of one sequence against a range of its keys, for all heads at once, so that the
-cache is read in memory order and each row only once. A token that decodes is split into one item for every CHUNK
-keys, which keeps all cores busy on a single long sequence; the partial results are merged by their log-sum-exp
-(flash-decoding). The split depends on the sequence alone, so its batch mates never change a bit of its result.
+Nothing is gathered: the loops read keys and values where the block table says they are. Sequences with one query
+token, which decode, are limited by memory and have loops of their own (cpu_loops.py); the others are limited by
+arithmetic, and share each key they read among many rows (cpu_prefill.py). A batch may hold both.
 """
 
 import numpy as np
@@ -13,7 +10,7 @@ import torch
 from torch import Tensor
 
 from kernels.numba_math import flat_view, lasting_view
-from kernels.paged_attention.cpu_loops import attend_batch
+from kernels.paged_attention.cpu_batch import attend_batch
 from kernels.threads import match_threads
 
 

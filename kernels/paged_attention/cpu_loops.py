@@ -1,5 +1,9 @@
-"""The loops behind paged_attention for the CPU: plan the work, share it among threads, attend, merge.
+"""Attention of tokens that decode, on the CPU: plan the work, share it among threads, attend, merge.
 
+A *work item* is the token of one sequence against SHARE of its keys, for all heads at once, so that the cache is read
+in memory order and each row only once. Splitting over keys keeps all cores busy on a single long sequence; the partial
+results are merged by their log-sum-exp (flash-decoding). The split depends on the sequence alone, so its batch mates
+never change a bit of its result.
 Offsets into the flat caches are unsigned: a signed index would cost the inner loops a test for negative values.
 All functions of one dispatch live in this file, because Numba's cache on disk notices edits here and nowhere else.
 """
@@ -9,27 +13,27 @@ from math import inf
 import numba
 import numpy as np
 from numba import prange
+from numba.core import types
+from numba.extending import overload
 
-from kernels.numba_math import compiled, exponential, fetch_add, prefetch, widen
-from kernels.paged_attention.cpu_vectors import add_value_rows, has_wide_registers, score_rows
+from kernels.numba_math import INNER, compiled, exponential, fetch_add, prefetch, rounded_pair, widen
+from kernels.paged_attention.cpu_vectors import (
+    CHUNK,
+    add_values_in_registers,
+    has_wide_registers,
+    multiplies_bfloat16,
+    score_in_registers,
+)
 
 # Numba takes the types of what it compiles from the arguments of the first call.
-# mypy: disable-error-code="no-untyped-def"
+# mypy: disable-error-code="no-untyped-def,no-untyped-call"
 
-CHUNK = 128
-"""Keys scored at a time: their scores stay in the first-level cache, their keys and values in the second."""
 FEW_KEYS = 256
 """Of the whole batch: waking the other threads would take longer than attending to them."""
-TILE = 4
-"""Query tokens that share one reading of the keys in prefill."""
-STRIP = 16
-"""Keys scored for all heads before the next ones, whose fetch is under way meanwhile."""
-AHEAD = 8
-"""Keys between the one in work and the one being fetched: enough to hide a trip to memory."""
+SHARE = 2 * CHUNK
+"""Keys of a work item at most."""
 WHOLE = -1
-"""In place of a split's number: an item that sees all keys of its tokens."""
-
-WIDE_REGISTERS = has_wide_registers()
+"""In place of a split's number: an item that sees all keys of its token."""
 
 U = np.uintp
 MINUS_INFINITY = np.float32(-inf)
@@ -37,9 +41,9 @@ ZERO, ONE, TWO = np.float32(0.0), np.float32(1.0), np.float32(2.0)
 
 
 @compiled(parallel=True)
-def attend_batch(
+def attend_tokens(
     query,  # [num_tokens * num_heads * head_dim] float32
-    key_cache,  # [num_blocks * block_size * num_kv_heads * head_dim] float32, or uint16 bits of bfloat16
+    key_cache,  # [num_slots * num_kv_heads * head_dim] float32, or uint16 bits of bfloat16
     value_cache,  # like key_cache
     block_table,  # [num_seqs, max_blocks_per_seq] int32
     seq_lens,  # [num_seqs] int32
@@ -55,281 +59,261 @@ def attend_batch(
     out,  # [num_tokens * num_heads * head_dim] float32
     lse,  # [num_tokens * num_heads] float32
 ):
+    """Every sequence with one query token; the others' rows of `out` and `lse` are left alone."""
     sizes = (U(num_heads), U(num_kv_heads), U(head_dim), U(block_size))
     items, splits, num_parts = _plan(seq_lens, query_start_loc, window)
-    width = num_heads * head_dim
-    part_out = np.empty(num_parts * width, np.float32)
+    part_out = np.empty(num_parts * num_heads * head_dim, np.float32)
     part_lse = np.empty(num_parts * num_heads, np.float32)
     taken = np.zeros(1, np.int64)
-    unfinished = splits[:, 2].copy()
     # The others need not be woken for little work.
     if len(items) == 1 or np.sum(seq_lens) <= FEW_KEYS:
         _work(
-            query, key_cache, value_cache, block_table, sizes, scale, window, soft_cap, items, splits,
-            taken, unfinished, part_out, part_lse, out, lse,
+            query, key_cache, value_cache, block_table, sizes, scale, soft_cap, items, splits,
+            taken, part_out, part_lse, out, lse,
         )  # fmt: skip
     else:
         for _ in prange(min(num_threads, len(items))):
             _work(
-                query, key_cache, value_cache, block_table, sizes, scale, window, soft_cap, items, splits,
-                taken, unfinished, part_out, part_lse, out, lse,
+                query, key_cache, value_cache, block_table, sizes, scale, soft_cap, items, splits,
+                taken, part_out, part_lse, out, lse,
             )  # fmt: skip
 
 
-@compiled()
+@compiled(**INNER)
 def _work(
-    query, key_cache, value_cache, block_table, sizes, scale, window, soft_cap,
-    items,  # [num_items, 8]
-    splits,  # [num_splits, 3]
+    query, key_cache, value_cache, block_table, sizes, scale, soft_cap,
+    items,  # [num_items, 6]
+    splits,  # [num_splits * 3]
     taken,  # [1] how many items the threads have begun
-    unfinished,  # [num_splits] how many parts of a token are still to come
     part_out,  # [num_parts * num_heads * head_dim]
     part_lse,  # [num_parts * num_heads]
     out, lse,
 ):  # fmt: skip
     """One thread's share: the next item whenever it is free, since items differ in length and cores in speed."""
-    num_heads, width = np.int64(sizes[0]), np.int64(sizes[0] * sizes[2])
-    scores = np.empty(TILE * num_heads * CHUNK, np.float32)
-    offsets = np.empty(CHUNK, np.uintp)
+    num_heads, _, head_dim, _ = sizes
+    width = num_heads * head_dim
+    query_words = np.empty(width // U(2), np.uint32)
+    scores = np.empty(num_heads * U(CHUNK), np.float32)
+    weights = np.empty(num_heads * U(CHUNK // 2), np.uint32)
+    offsets = np.empty(SHARE + CHUNK, np.uintp)
     i = fetch_add(taken, 0, 1)
     while i < len(items):
-        s, token, count, position, start, stop, split, part = items[i]
+        s, token, start, stop = items[i, 0], U(items[i, 1]), items[i, 2], items[i, 3]
+        split, part = items[i, 4], U(items[i, 5])
         into_out, into_lse, row = (out, lse, token) if split == WHOLE else (part_out, part_lse, part)
         _attend_item(
-            query[token * width : (token + count) * width], key_cache, value_cache, block_table[s],
-            count, position, start, stop, sizes, scale, window, soft_cap, scores, offsets,
-            into_out[row * width : (row + count) * width], into_lse[row * num_heads : (row + count) * num_heads],
+            query[token * width : (token + U(1)) * width], query_words, key_cache, value_cache,
+            block_table[s], start, stop, sizes, scale, soft_cap, scores, weights, offsets,
+            into_out[row * width : (row + U(1)) * width],
+            into_lse[row * num_heads : (row + U(1)) * num_heads],
         )  # fmt: skip
         # Whoever finishes the last part of a token merges them all.
-        if split != WHOLE and fetch_add(unfinished, split, -1) == 1:
-            _, first, parts = splits[split]
+        if split != WHOLE and fetch_add(splits, 3 * split, -1) == 1:
+            first, parts = U(splits[3 * split + 1]), U(splits[3 * split + 2])
             _merge(
                 part_out[first * width : (first + parts) * width],
                 part_lse[first * num_heads : (first + parts) * num_heads], parts, sizes,
-                out[token * width : (token + 1) * width], lse[token * num_heads : (token + 1) * num_heads],
+                out[token * width : (token + U(1)) * width],
+                lse[token * num_heads : (token + U(1)) * num_heads],
             )  # fmt: skip
         i = fetch_add(taken, 0, 1)
 
 
-@compiled()
+@compiled(**INNER)
 def _plan(seq_lens, query_start_loc, window):
     """Cut the batch into work items, and list the tokens whose parts must be merged.
 
-    items  [num_items, 8]: sequence, first token, tokens, position of the first, first key, end of keys, split, part
-    splits [num_splits, 3]: token, its first part, how many
+    items  [num_items, 6]: sequence, token, first key, end of keys, split, part
+    splits [num_splits * 3]: parts still to come, the first part, how many
     """
-    num_seqs = len(seq_lens)
-    most_items, most_splits = 0, 0
-    for s in range(num_seqs):
-        query_len = query_start_loc[s + 1] - query_start_loc[s]
-        most_items += query_len // TILE + 1 + (seq_lens[s] // CHUNK + 1 if query_len == 1 else 0)
-        most_splits += query_len == 1
-    items, splits = np.empty((most_items, 8), np.int64), np.empty((most_splits, 3), np.int64)
-    num_items, num_splits, num_parts = 0, 0, 0
-    for s in range(num_seqs):
-        begin, end, seq_len = query_start_loc[s], query_start_loc[s + 1], seq_lens[s]
-        for token in range(begin, end, TILE):
-            count = min(TILE, end - token)
-            position = seq_len - (end - token)
-            start, stop = max(0, position - window + 1) if window > 0 else 0, position + count
-            split, share = WHOLE, max(1, stop - start)
-            if end - begin == 1 and stop - start > CHUNK:
-                split, share = num_splits, CHUNK
-                splits[num_splits] = token, num_parts, (stop - start + CHUNK - 1) // CHUNK
-                num_splits += 1
-            # A padded row of seq_len 0 still gets its one item, without keys, which writes zeros.
-            for key in range(start, max(stop, start + 1), share):
-                items[num_items] = s, token, count, position, key, min(key + share, stop), split, num_parts
-                num_items += 1
-                num_parts += split != WHOLE
-    return items[:num_items], splits[:num_splits], num_parts
+    most_items, num_items, num_splits, num_parts = 0, 0, 0, 0
+    for s in range(len(seq_lens)):
+        most_items += seq_lens[s] // SHARE + 2
+    items, splits = np.empty((most_items, 6), np.int64), np.empty(3 * len(seq_lens), np.int64)
+    for s in range(len(seq_lens)):
+        token, stop = query_start_loc[s], seq_lens[s]
+        if query_start_loc[s + 1] - token != 1:
+            continue
+        start = max(0, stop - window) if window > 0 else 0
+        split = num_splits if stop - start > SHARE else WHOLE
+        if split != WHOLE:
+            parts = (stop - start + SHARE - 1) // SHARE
+            splits[3 * split], splits[3 * split + 1], splits[3 * split + 2] = parts, num_parts, parts
+            num_splits += 1
+        # A padded row of seq_len 0 still gets its one item, without keys, which writes zeros.
+        for key in range(start, max(stop, start + 1), SHARE):
+            items[num_items, 0], items[num_items, 1] = s, token
+            items[num_items, 2], items[num_items, 3] = key, min(key + SHARE, stop)
+            items[num_items, 4], items[num_items, 5] = split, num_parts
+            num_items += 1
+            num_parts += split != WHOLE
+    return items[:num_items], splits, num_parts
 
 
-@compiled()
+@compiled(**INNER)
 def _attend_item(
-    query,  # [count * num_heads * head_dim]
+    query,  # [num_heads * head_dim]
+    query_words,  # scratch, [num_heads * head_dim / 2]
     key_cache,
     value_cache,
     block_ids,  # [max_blocks_per_seq] int32
-    count,
-    position,  # of the first query token
     start,
     stop,  # the keys' positions: start .. stop - 1
     sizes,  # num_heads, num_kv_heads, head_dim, block_size
     scale,
-    window,
     soft_cap,
-    scores,  # scratch, [TILE * num_heads * CHUNK]
-    offsets,  # scratch, [CHUNK]
-    out,  # [count * num_heads * head_dim]
-    lse,  # [count * num_heads]
+    scores,  # scratch, [num_heads * CHUNK]
+    weights,  # scratch, [num_heads * CHUNK / 2]
+    offsets,  # scratch, [SHARE + CHUNK]
+    out,  # [num_heads * head_dim]
+    lse,  # [num_heads]
 ):
     """Online softmax over the chunks of one work item."""
-    num_heads, head_dim = sizes[0], sizes[2]
-    in_registers = WIDE_REGISTERS and head_dim == U(64)
-    num_rows = count * num_heads
-    row_max = np.full(num_rows, MINUS_INFINITY)
-    row_sum = np.zeros(num_rows, np.float32)
-    out[:] = ZERO
+    num_heads, _, head_dim, _ = sizes
+    row_max = np.full(num_heads, MINUS_INFINITY)
+    row_sum = np.zeros(num_heads, np.float32)
+    for d in range(len(out)):
+        out[d] = ZERO
+    bits = query.view(np.uint32)
+    for pair in range(len(query_words)):
+        query_words[pair] = rounded_pair(bits[2 * pair], bits[2 * pair + 1])
+    _locate(block_ids, start, stop - start, sizes, offsets)
+    for k in range(min(CHUNK, stop - start)):
+        _fetch(key_cache, offsets[k], sizes[1] * sizes[2])
     for first in range(start, stop, CHUNK):
         num_keys = min(CHUNK, stop - first)
-        _locate(block_ids, first, num_keys, sizes, offsets)
-        if in_registers:
-            _score_in_registers(query, key_cache, value_cache, offsets, num_keys, count, sizes, scores)
-        else:
-            _score(query, key_cache, value_cache, offsets, num_keys, count, sizes, scores)
-        for row in range(num_rows):
-            # The keys of this chunk that the row's query may see: low .. high - 1.
-            seen = position + np.int64(row // num_heads) + 1 - first
-            low, high = max(0, seen - window) if window > 0 else 0, min(num_keys, seen)
-            _weigh(
-                scores[row * CHUNK : row * CHUNK + num_keys], low, high, scale, soft_cap, row, row_max, row_sum,
-                out[row * head_dim : (row + 1) * head_dim],
-            )  # fmt: skip
-        if in_registers:
-            _add_values_in_registers(scores, value_cache, offsets, num_keys, count, sizes, out)
-        else:
-            _add_values(scores, value_cache, offsets, num_keys, count, sizes, out)
-    for row in range(num_rows):
+        _score_keys(query, query_words, key_cache, value_cache, offsets, U(first - start), num_keys, sizes, scores)
+        for row in range(num_heads):
+            _weigh(scores, U(num_keys), scale, soft_cap, row, head_dim, row_max, row_sum, out)
+        _sum_values(scores, weights, value_cache, key_cache, offsets, U(first - start), num_keys, sizes, out)
+    for row in range(num_heads):
         total = row_sum[row] if row_sum[row] > ZERO else ONE
         lse[row] = row_max[row] + np.log(total)
-        for d in range(row * head_dim, (row + 1) * head_dim):
+        for d in range(row * head_dim, (row + U(1)) * head_dim):
             out[d] /= total
 
 
-@compiled()
+@compiled(**INNER)
 def _locate(block_ids, first, num_keys, sizes, offsets):
-    """Follow the block table: offsets[k] is where the row of position first + k starts in the flat caches."""
+    """Follow the block table: offsets[k] is where the row of position first + k starts in the flat caches.
+
+    Those past the last key repeat it: they are read, and never counted.
+    """
     _, num_kv_heads, head_dim, block_size = sizes
     row_size = num_kv_heads * head_dim
     index, offset = U(first) // block_size, U(first) % block_size
-    for k in range(num_keys):
+    for k in range(SHARE + CHUNK):
         offsets[k] = (U(block_ids[index]) * block_size + offset) * row_size
-        offset += U(1)
-        if offset == block_size:
-            index, offset = index + U(1), U(0)
+        if k + 1 < num_keys:
+            offset += U(1)
+            if offset == block_size:
+                index, offset = index + U(1), U(0)
 
 
-@compiled()
-def _score(query, key_cache, value_cache, offsets, num_keys, count, sizes, scores):
-    """scores[row, k] = query[row] . key[k], four keys to each reading of the query; fetches the values meanwhile."""
+def _score_keys(query, query_words, key_cache, value_cache, offsets, start, num_keys, sizes, scores):
+    """scores[head, k] = query[head] . key[start + k]; fetches the values meanwhile."""
+
+
+@overload(_score_keys, jit_options=INNER)
+def _choose_score_keys(query, query_words, key_cache, value_cache, offsets, start, num_keys, sizes, scores):
+    """When it is compiled, not when it runs: a processor may lack the instructions."""
+
+    def in_words(query, query_words, key_cache, value_cache, offsets, start, num_keys, sizes, scores):
+        if sizes[2] == U(64):
+            score_in_registers(query_words, 32, key_cache, value_cache, offsets, start, num_keys, sizes, scores)
+        else:
+            _score(query, key_cache, value_cache, offsets, start, num_keys, sizes, scores)
+
+    def in_numbers(query, query_words, key_cache, value_cache, offsets, start, num_keys, sizes, scores):
+        if sizes[2] == U(64):
+            score_in_registers(query, 64, key_cache, value_cache, offsets, start, num_keys, sizes, scores)
+        else:
+            _score(query, key_cache, value_cache, offsets, start, num_keys, sizes, scores)
+
+    def one_by_one(query, query_words, key_cache, value_cache, offsets, start, num_keys, sizes, scores):
+        _score(query, key_cache, value_cache, offsets, start, num_keys, sizes, scores)
+
+    return _fitting(key_cache, in_words, in_numbers, one_by_one)
+
+
+def _sum_values(scores, weights, value_cache, key_cache, offsets, start, num_keys, sizes, out):
+    """out[head] += scores[head, k] * value[start + k], the scores being weights by now; fetches the next keys."""
+
+
+@overload(_sum_values, jit_options=INNER)
+def _choose_sum_values(scores, weights, value_cache, key_cache, offsets, start, num_keys, sizes, out):
+    def in_words(scores, weights, value_cache, key_cache, offsets, start, num_keys, sizes, out):
+        if sizes[2] == U(64):
+            bits, steps = scores.view(np.uint32), U((num_keys + 1) // 2)
+            for pair in range(sizes[0] * U(CHUNK // 2)):
+                weights[pair] = rounded_pair(bits[U(2) * pair], bits[U(2) * pair + U(1)])
+            add_values_in_registers(weights, U(CHUNK // 2), steps, value_cache, key_cache, offsets, start, sizes, out)
+        else:
+            _add_values(scores, value_cache, key_cache, offsets, start, num_keys, sizes, out)
+
+    def in_numbers(scores, weights, value_cache, key_cache, offsets, start, num_keys, sizes, out):
+        if sizes[2] == U(64):
+            steps = U(num_keys)
+            add_values_in_registers(scores, U(CHUNK), steps, value_cache, key_cache, offsets, start, sizes, out)
+        else:
+            _add_values(scores, value_cache, key_cache, offsets, start, num_keys, sizes, out)
+
+    def one_by_one(scores, weights, value_cache, key_cache, offsets, start, num_keys, sizes, out):
+        _add_values(scores, value_cache, key_cache, offsets, start, num_keys, sizes, out)
+
+    return _fitting(value_cache, in_words, in_numbers, one_by_one)
+
+
+def _fitting(cache, in_words, in_numbers, one_by_one):
+    if not has_wide_registers():
+        return one_by_one
+    return in_words if cache.dtype == types.uint16 and multiplies_bfloat16() else in_numbers
+
+
+@compiled(**INNER)
+def _score(query, key_cache, value_cache, offsets, start, num_keys, sizes, scores):
+    """Four keys to each reading of the query."""
     num_heads, num_kv_heads, head_dim, _ = sizes
     group, row_size = num_heads // num_kv_heads, num_kv_heads * head_dim
-    fours = num_keys // 4 * 4
-    for k in range(min(AHEAD, num_keys)):
-        _fetch(key_cache, offsets[k], row_size)
-    for k in range(0, fours, 4):
-        for ahead in range(k + AHEAD, min(k + AHEAD + 4, num_keys)):
-            _fetch(key_cache, offsets[ahead], row_size)
-        for now in range(k, k + 4):
+    for k in range(0, num_keys, 4):
+        for now in range(start + U(k), start + U(k) + U(4)):
             _fetch(value_cache, offsets[now], row_size)
-        for kv_head in range(num_kv_heads):
-            k0, k1, k2, k3 = _four(offsets, k, kv_head * head_dim)
-            for token in range(U(count)):
-                for row in range(token * num_heads + kv_head * group, token * num_heads + (kv_head + U(1)) * group):
-                    q, at = row * head_dim, row * U(CHUNK) + U(k)
-                    s0 = s1 = s2 = s3 = ZERO
-                    for d in range(head_dim):
-                        x = query[q + d]
-                        s0 += x * widen(key_cache[k0 + d])
-                        s1 += x * widen(key_cache[k1 + d])
-                        s2 += x * widen(key_cache[k2 + d])
-                        s3 += x * widen(key_cache[k3 + d])
-                    scores[at], scores[at + U(1)], scores[at + U(2)], scores[at + U(3)] = s0, s1, s2, s3
-    for k in range(fours, num_keys):
-        _fetch(value_cache, offsets[k], row_size)
-        for row in range(U(count) * num_heads):
-            q, k0 = row * head_dim, offsets[k] + row % num_heads // group * head_dim
-            s0 = ZERO
+        for row in range(num_heads):
+            k0, k1, k2, k3 = _four(offsets, start + U(k), row // group * head_dim)
+            q, at = row * head_dim, row * U(CHUNK) + U(k)
+            s0 = s1 = s2 = s3 = ZERO
             for d in range(head_dim):
-                s0 += query[q + d] * widen(key_cache[k0 + d])
-            scores[row * U(CHUNK) + U(k)] = s0
+                x = query[q + d]
+                s0 += x * widen(key_cache[k0 + d])
+                s1 += x * widen(key_cache[k1 + d])
+                s2 += x * widen(key_cache[k2 + d])
+                s3 += x * widen(key_cache[k3 + d])
+            scores[at], scores[at + U(1)], scores[at + U(2)], scores[at + U(3)] = s0, s1, s2, s3
 
 
-@compiled()
-def _add_values(weights, value_cache, offsets, num_keys, count, sizes, out):
-    """out[row] += weights[row, k] * value[k], four values to each pass over the output row."""
-    num_heads, num_kv_heads, head_dim, _ = sizes
-    group = num_heads // num_kv_heads
-    fours = num_keys // 4 * 4
-    for k in range(0, fours, 4):
-        for kv_head in range(num_kv_heads):
-            v0, v1, v2, v3 = _four(offsets, k, kv_head * head_dim)
-            for token in range(U(count)):
-                for row in range(token * num_heads + kv_head * group, token * num_heads + (kv_head + U(1)) * group):
-                    o, at = row * head_dim, row * U(CHUNK) + U(k)
-                    w0, w1, w2, w3 = weights[at], weights[at + U(1)], weights[at + U(2)], weights[at + U(3)]
-                    for d in range(head_dim):
-                        out[o + d] += (
-                            w0 * widen(value_cache[v0 + d]) + w1 * widen(value_cache[v1 + d])
-                            + w2 * widen(value_cache[v2 + d]) + w3 * widen(value_cache[v3 + d])
-                        )  # fmt: skip
-    for k in range(fours, num_keys):
-        for row in range(U(count) * num_heads):
-            o, v0 = row * head_dim, offsets[k] + row % num_heads // group * head_dim
-            w0 = weights[row * U(CHUNK) + U(k)]
-            for d in range(head_dim):
-                out[o + d] += w0 * widen(value_cache[v0 + d])
-
-
-@compiled()
-def _score_in_registers(query, key_cache, value_cache, offsets, num_keys, count, sizes, scores):
-    """`_score` for a head_dim of 64."""
+@compiled(**INNER)
+def _add_values(weights, value_cache, key_cache, offsets, start, num_keys, sizes, out):
+    """Four values to each pass over the output row."""
     num_heads, num_kv_heads, head_dim, _ = sizes
     group, row_size = num_heads // num_kv_heads, num_kv_heads * head_dim
-    for first in range(U(0), U(num_keys), U(STRIP)):
-        end = min(first + U(STRIP), U(num_keys))
-        for k in range(first, end):
-            _fetch(value_cache, offsets[k], row_size)
-        for k in range(end, min(end + U(STRIP), U(num_keys))):
-            _fetch(key_cache, offsets[k], row_size)
-        for token in range(U(count)):
-            for kv_head in range(num_kv_heads):
-                head, row, left = kv_head * head_dim, token * num_heads + kv_head * group, group
-                while left > U(0):
-                    q, at = row * head_dim, row * U(CHUNK)
-                    if left >= U(4):
-                        score_rows(query, q, key_cache, offsets, head, first, end, scores, at, U(CHUNK), 4, 64)
-                        row, left = row + U(4), left - U(4)
-                    elif left == U(3):
-                        score_rows(query, q, key_cache, offsets, head, first, end, scores, at, U(CHUNK), 3, 64)
-                        left = U(0)
-                    elif left == U(2):
-                        score_rows(query, q, key_cache, offsets, head, first, end, scores, at, U(CHUNK), 2, 64)
-                        left = U(0)
-                    else:
-                        score_rows(query, q, key_cache, offsets, head, first, end, scores, at, U(CHUNK), 1, 64)
-                        left = U(0)
-
-
-@compiled()
-def _add_values_in_registers(weights, value_cache, offsets, num_keys, count, sizes, out):
-    """`_add_values` for a head_dim of 64."""
-    num_heads, num_kv_heads, head_dim, _ = sizes
-    group, keys = num_heads // num_kv_heads, U(num_keys)
-    for token in range(U(count)):
-        for kv_head in range(num_kv_heads):
-            head, row, left = kv_head * head_dim, token * num_heads + kv_head * group, group
-            while left > U(0):
-                o, at = row * head_dim, row * U(CHUNK)
-                if left >= U(4):
-                    add_value_rows(weights, at, U(CHUNK), value_cache, offsets, head, keys, out, o, 4, 64)
-                    row, left = row + U(4), left - U(4)
-                elif left == U(3):
-                    add_value_rows(weights, at, U(CHUNK), value_cache, offsets, head, keys, out, o, 3, 64)
-                    left = U(0)
-                elif left == U(2):
-                    add_value_rows(weights, at, U(CHUNK), value_cache, offsets, head, keys, out, o, 2, 64)
-                    left = U(0)
-                else:
-                    add_value_rows(weights, at, U(CHUNK), value_cache, offsets, head, keys, out, o, 1, 64)
-                    left = U(0)
+    for k in range(0, num_keys, 4):
+        for later in range(start + U(CHUNK + k), start + U(CHUNK + k + 4)):
+            _fetch(key_cache, offsets[later], row_size)
+        for row in range(num_heads):
+            v0, v1, v2, v3 = _four(offsets, start + U(k), row // group * head_dim)
+            o, at = row * head_dim, row * U(CHUNK) + U(k)
+            w0, w1, w2, w3 = weights[at], weights[at + U(1)], weights[at + U(2)], weights[at + U(3)]
+            for d in range(head_dim):
+                out[o + d] += (
+                    w0 * widen(value_cache[v0 + d]) + w1 * widen(value_cache[v1 + d])
+                    + w2 * widen(value_cache[v2 + d]) + w3 * widen(value_cache[v3 + d])
+                )  # fmt: skip
 
 
 @numba.njit(inline="always")
 def _four(offsets, k, head):
     """Where one head of the four rows from k on starts."""
-    return offsets[k] + head, offsets[k + 1] + head, offsets[k + 2] + head, offsets[k + 3] + head
+    return offsets[k] + head, offsets[k + U(1)] + head, offsets[k + U(2)] + head, offsets[k + U(3)] + head
 
 
 @numba.njit(inline="always")
@@ -340,37 +324,42 @@ def _fetch(cache, offset, row_size):
         prefetch(cache, element)
 
 
-@compiled()
-def _weigh(scores, low, high, scale, soft_cap, row, row_max, row_sum, out):
-    """Turn one row's scores into softmax weights, and bring what it summed before to the new maximum."""
-    for k in range(low, high):
+@compiled(**INNER)
+def _weigh(scores, num_keys, scale, soft_cap, row, head_dim, row_max, row_sum, out):
+    """Turn one row's scores into softmax weights, and bring what it summed before to the new maximum.
+
+    The loops run over a whole chunk, however few its keys: a known length makes faster ones.
+    """
+    start = row * U(CHUNK)
+    for k in range(start + num_keys, start + U(CHUNK)):
+        scores[k] = MINUS_INFINITY
+    for k in range(start, start + U(CHUNK)):
         scores[k] *= scale
     if soft_cap > ZERO:
-        for k in range(low, high):
+        for k in range(start, start + num_keys):
             scores[k] = soft_cap * (ONE - TWO / (ONE + exponential(TWO * scores[k] / soft_cap)))
     maximum = row_max[row]
-    for k in range(low, high):
+    for k in range(start, start + U(CHUNK)):
         maximum = max(maximum, scores[k])
     total = ZERO
-    for k in range(low, high):
+    for k in range(start, start + U(CHUNK)):
         scores[k] = exponential(scores[k] - maximum)
         total += scores[k]
-    scores[:low] = ZERO
-    scores[max(low, high) :] = ZERO
     if row_sum[row] > ZERO and maximum > row_max[row]:
         shrink = exponential(row_max[row] - maximum)
         row_sum[row] *= shrink
-        for d in range(len(out)):
+        for d in range(row * head_dim, (row + U(1)) * head_dim):
             out[d] *= shrink
     row_sum[row] += total
     row_max[row] = maximum
 
 
-@compiled()
+@compiled(**INNER)
 def _merge(part_out, part_lse, parts, sizes, out, lse):
     """Weigh the partial results of one token by their share of the whole softmax."""
     num_heads, head_dim = sizes[0], sizes[2]
-    out[:] = ZERO
+    for d in range(len(out)):
+        out[d] = ZERO
     for head in range(num_heads):
         maximum = MINUS_INFINITY
         for part in range(parts):
