@@ -15,6 +15,7 @@ from engine.trace import Trace
 from tests.helpers.accessibility import expect_no_violations
 from tests.helpers.app_server import AppServer
 from tests.helpers.course_reader import DESKTOP, CourseReader
+from tests.helpers.live_page import MODEL_MILLISECONDS
 from tests.helpers.remote_page import MILLISECONDS, RemotePage
 from tests.helpers.serve import TINY, ServedEngine, served_engine
 
@@ -63,7 +64,8 @@ def test_what_a_client_sends_is_seen_as_it_is_in_the_pool(remote: RemotePage, se
     remote.expect_figure("num_copies", copies)
     remote.expect_figure("pool_blocks", "48")
     expect(remote.cards).to_have_count(int(copies))
-    expect(remote.forest).to_contain_text("after it looked: " + HOSTILE)
+    forest = "after it looked: " + HOSTILE  # in words once this server has loaded the vocabulary
+    expect(remote.forest).to_contain_text(forest, timeout=MODEL_MILLISECONDS)
     expect(remote.page.locator("img[src=x]")).to_have_count(0)
     expect(remote.page.get_by_text("stored blocks (physical place unknown)")).to_be_visible()
     expect(remote.page.locator(".st-key-remote_map")).not_to_contain_text("ref_cnt")

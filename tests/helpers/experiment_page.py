@@ -13,7 +13,7 @@ from tests.helpers.map_page import cells_of, figures_beside, grab_left_end
 from tests.helpers.waiting import until, until_equal, until_page
 from views.course import CoursePage
 
-MODEL_SECONDS = 180.0
+MODEL_SECONDS = 300.0
 """Patience for a model to load."""
 AT_REST = """() => document.querySelector('[data-testid=stApp]')?.dataset.testScriptState === 'notRunning'
     && document.querySelector('[data-run]')?.dataset.run === 'over'"""

@@ -10,10 +10,10 @@ from playwright.sync_api import Locator, Page, expect
 from tests.helpers.map_page import cells_of
 from tests.helpers.waiting import until, until_at_rest, until_equal
 
-MODEL_MILLISECONDS = 180_000
+MODEL_MILLISECONDS = 300_000
 """Patience for a model to load."""
-STEP_MILLISECONDS = 30_000
-"""Patience for one step of the model on a busy machine."""
+STEP_MILLISECONDS = 120_000
+"""Patience for one step of the model on a busy machine; a server that has just started loads the model first."""
 
 
 class LivePage:

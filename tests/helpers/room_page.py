@@ -25,7 +25,9 @@ class RoomPage:
         self.page.goto(f"{self.base_url}/room")
         expect(self.button("Start a room")).to_be_visible(timeout=PATIENCE)
         for label, value in settings.items():
-            self.page.get_by_label(label, exact=True).fill(str(value))
+            box = self.page.get_by_label(label, exact=True)
+            expect(box).not_to_have_value("")  # it mounts empty
+            box.fill(str(value))
             self.page.keyboard.press("Tab")
         self.settle()
         self.button("Start a room").click()
@@ -105,12 +107,7 @@ class RoomPage:
 
     def requests(self) -> list[tuple[str, str, bool]]:
         """Name, status and whether it is one's own, in the order of the list."""
-        items = self.page.locator("[data-request]").all()
-        return [
-            (
-                item.get_attribute("data-request") or "",
-                item.get_attribute("data-status") or "",
-                "yours" in item.inner_text(),
-            )
-            for item in items
-        ]
+        items = self.page.locator("[data-request]").evaluate_all(
+            "items => items.map(item => [item.dataset.request, item.dataset.status, item.innerText])"
+        )
+        return [(name, status, "yours" in words) for name, status, words in items]

@@ -17,6 +17,7 @@ AT_REST = "[data-testid=stApp][data-test-script-state=notRunning]"
 
 
 def until(condition: Callable[[], bool], seconds: float = PATIENCE, what: str = "it") -> None:
+    """Not for `page.url`, which Playwright brings up to date only while it is asked for something: `wait_for_url`."""
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline, f"{what} did not happen within {seconds} seconds"
