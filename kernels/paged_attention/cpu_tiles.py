@@ -2,7 +2,6 @@
 
 A cache of float32 is multiplied as it is. One of bfloat16 is multiplied in uint32 words of two, where the processor
 has the instruction (cpu_panels.py), and else widened. Which of them is decided when a function is compiled.
-After an edit here delete the `*.nbi` files in `__pycache__`: Numba watches the callers' file only.
 """
 
 # Numba takes the types of what it compiles from the arguments of the first call.
