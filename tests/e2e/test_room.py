@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 import pytest
@@ -14,6 +15,7 @@ from tests.helpers.accessibility import expect_no_violations
 from tests.helpers.app_server import AppServer
 from tests.helpers.course_reader import DESKTOP, CourseReader
 from tests.helpers.room_page import PATIENCE, RoomPage
+from tests.helpers.waiting import until, until_equal
 from views.room.reach import ONLY_HERE
 from views.room.room import TEMPERATURE
 from views.room.settings import RoomSettings
@@ -69,14 +71,15 @@ def test_the_presenter_sees_code_link_and_who_can_reach_it(room: Class, code: st
     page = room.presenter.page
     expect(page.locator("[data-room-code]")).to_have_text(f"{code[:4]}-{code[4:]}")
     expect(page.get_by_role("link", name=f"{app_server.url}/room?room={code}")).to_be_visible()
-    assert page.get_by_alt_text("QR code of the link to this room").evaluate("image => image.naturalWidth") > 100
+    code_in_squares = page.get_by_alt_text("QR code of the link to this room")
+    until(lambda: code_in_squares.evaluate("image => image.naturalWidth") > 100, what="the QR code's picture")
     expect(page.get_by_text(ONLY_HERE)).to_be_visible()
     expect(room.presenter.words).to_have_text("You present. 2 of 2 attendees are here. Stuck: 0.", timeout=PATIENCE)
 
 
 def test_the_token_is_shown_once(room: Class) -> None:
     note = room.presenter.page.locator(".st-key-room_token_note")
-    assert len(note.locator("code").inner_text()) == 32
+    expect(note.locator("code")).to_have_text(re.compile(r"^\S{32}$"))
     room.presenter.button("I have noted it").click()
     expect(note).to_have_count(0)
     for tab in room.attendees:
@@ -102,10 +105,10 @@ def test_prompts_of_both_are_one_batch_and_everybody_sees_the_engines_own_number
         tab.expect_figure("used", str(usage.num_used_blocks))
         tab.expect_figure("free", str(usage.num_free_blocks))
         tab.expect_figure("written", f"{usage.num_written_slots} of {usage.num_held_slots}")
-        assert tab.page.locator("[data-prompt=B]").text_content() == "abcabd <b>x</b>"
+        until_equal(tab.page.locator("[data-prompt=B]").text_content, "abcabd <b>x</b>")
         expect(tab.page.locator(".mm .lanes")).to_contain_text("B")
-    assert room.ada.requests() == [("A", "running", True), ("B", "running", False)]
-    assert room.bob.requests() == [("B", "running", True), ("A", "running", False)]
+    until_equal(room.ada.requests, [("A", "running", True), ("B", "running", False)])
+    until_equal(room.bob.requests, [("B", "running", True), ("A", "running", False)])
 
 
 def test_followers_look_at_the_step_that_the_presenter_looks_at(room: Class) -> None:
@@ -171,8 +174,8 @@ def test_followers_go_where_the_presenter_goes_and_see_the_same_value(room: Clas
     room.presenter.press_in_map("ArrowLeft", times=2)
     for tab in room.attendees:
         expect(tab.slider).to_have_value("3", timeout=PATIENCE)
-        assert "requests=3" in tab.page.url
-    assert room.presenter.figure("step").count() == 0
+        tab.page.wait_for_url(lambda url: "requests=3" in url)
+    expect(room.presenter.figure("step")).to_have_count(0)
 
 
 def test_who_explores_stays_and_comes_back_with_one_click(room: Class) -> None:
@@ -209,7 +212,8 @@ def test_predictions_become_a_histogram_that_only_the_presenter_sees(room: Class
         tab.settle()
     votes = room.presenter.page.locator(".pv-votes")
     expect(votes.locator("[data-votes=all]")).to_have_text("2", timeout=PATIENCE)
-    assert votes.locator("li b").all_inner_texts() == [{1: "1", 2: "1"}.get(n, "0") for n in range(len(choices))]
+    counts = [{1: "1", 2: "1"}.get(number, "0") for number in range(len(choices))]
+    until_equal(votes.locator("li b").all_inner_texts, counts)
     for tab in room.attendees:
         expect(tab.page.locator(".pv-votes")).to_have_count(0)
 

@@ -6,10 +6,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import BrowserContext, Page, expect
+from playwright.sync_api import BrowserContext, Page, WebSocket, expect
 
 from tests.helpers.app_server import ROOT, AppServer, running_app, stop
-from tests.helpers.live_page import LivePage
+from tests.helpers.live_page import MODEL_MILLISECONDS, LivePage
+from tests.helpers.waiting import until, until_at_rest
 from views.fault import SENTENCE
 
 TINY = {"PAGED_KV_MODEL": "tiny-random"}
@@ -27,9 +28,9 @@ def test_a_fresh_server_answers_a_deep_link_and_ends_in_three_seconds_in_the_mid
     page: Page, tmp_path: Path
 ) -> None:
     with running_app(ROOT / "app.py", tmp_path / "server.log", TINY) as server:
-        live = LivePage(page, server.url).open(max_tokens=200, num_blocks=200)
-        assert page.title() == "Live engine"
-        assert page.get_by_test_id("stSidebarNav").get_by_role("link", name="Start here").is_visible()
+        live = LivePage(page, server.url).open(max_tokens=200, num_blocks=200, stop_at_end="false")
+        expect(page).to_have_title("Live engine")
+        expect(page.get_by_test_id("stSidebarNav").get_by_role("link", name="Start here")).to_be_visible()
         live.add()
         live.button("run").click()
         live.wait_for_step(2)
@@ -46,12 +47,25 @@ def test_the_engine_of_a_closed_tab_is_let_go_and_the_others_stay(
     staying, leaving = context.new_page(), context.new_page()
     for tab in (staying, leaving):
         tab.goto(tab_server.url)
-        expect(tab.get_by_text("open engines")).to_be_visible(timeout=60_000)
+        expect(tab.get_by_text("open engines")).to_be_visible(timeout=MODEL_MILLISECONDS)
     expect(leaving.get_by_text("open engines: 2")).to_be_visible()
     leaving.close()
-    staying.wait_for_timeout(2500)
-    staying.get_by_role("button", name="Look").click()
-    expect(staying.get_by_text("open engines: 1")).to_be_visible()
+    until(lambda: num_open_engines(staying) == 1, what="letting go of the closed tab's engine")
+    staying.wait_for_timeout(1000)
+    assert num_open_engines(staying) == 1, "its own stays"
+
+
+def is_line(socket: WebSocket) -> bool:
+    """The live page opens one once its model has loaded."""
+    return "/api/frames/" in socket.url
+
+
+def num_open_engines(tab: Page) -> int:
+    """Asked anew."""
+    tab.get_by_role("button", name="Look").click()
+    until_at_rest(tab)
+    words = tab.get_by_text("open engines: ").inner_text()
+    return int(words.removeprefix("open engines: "))
 
 
 @pytest.mark.parametrize("where", ["script", "callback", "fragment"])
@@ -62,13 +76,13 @@ def test_a_fault_in_a_page_is_one_sentence_and_the_log_has_the_details(page: Pag
         expect(page.get_by_role("alert")).to_have_text(SENTENCE)
         assert "RuntimeError" not in page.inner_text("body")
         page.goto("about:blank")
-        assert "RuntimeError: on purpose" in server.log
+        until(lambda: "RuntimeError: on purpose" in server.log, what="the details in the log")
 
 
 def test_a_page_of_another_origin_cannot_listen_to_an_engine(
     page: Page, context: BrowserContext, app_server: AppServer, tab_server: AppServer
 ) -> None:
-    with page.expect_websocket(lambda socket: "/api/frames/" in socket.url) as line:
+    with page.expect_websocket(is_line, timeout=MODEL_MILLISECONDS) as line:
         LivePage(page, app_server.url).open()
     path = line.value.url
     assert _close_code(page, path, seconds=0.5) is None, "our own page is served"
@@ -90,7 +104,7 @@ def test_a_page_of_another_origin_cannot_listen_to_an_engine(
 def test_a_greeting_that_makes_no_sense_ends_the_line_and_nothing_else(
     page: Page, app_server: AppServer, greeting: str, code: int
 ) -> None:
-    with page.expect_websocket(lambda socket: "/api/frames/" in socket.url) as line:
+    with page.expect_websocket(is_line, timeout=MODEL_MILLISECONDS) as line:
         live = LivePage(page, app_server.url).open()
     assert _close_code(page, line.value.url, greeting) == code
     live.add()
@@ -102,7 +116,7 @@ def test_an_unknown_run_has_no_line(page: Page, app_server: AppServer) -> None:
     assert _close_code(page, f"{app_server.url.replace('http', 'ws')}/api/frames/{'0' * 32}") == 1008
 
 
-def _close_code(page: Page, url: str, greeting: str = '{"trace_id": "", "have": 0}', seconds: float = 5) -> int | None:
+def _close_code(page: Page, url: str, greeting: str = '{"trace_id": "", "have": 0}', seconds: float = 30) -> int | None:
     """Greet the line and wait for its end: the code it closes with, or None when it stays open."""
     code: int | None = page.evaluate(
         """([url, greeting, seconds]) => new Promise(done => {
