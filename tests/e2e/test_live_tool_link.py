@@ -45,7 +45,7 @@ def engine() -> Engine:
 
 
 def in_address(page: Page) -> dict[str, str]:
-    return {name: values[0] for name, values in parse_qs(urlparse(page.url).query).items()}
+    return {name: values[0] for name, values in parse_qs(urlparse(page.evaluate("location.href")).query).items()}
 
 
 def link_to(live: LivePage, num_steps: int, **place: str) -> str:
