@@ -26,6 +26,8 @@ from kernels.silu_mul.cpu import gate_rows
 from kernels.tiled_product import bf16
 from kernels.tiled_product.cpu import multiply_tiles
 
+PIECE = 1024
+"""Tokens that go through the operations between two attentions together, so that what one leaves is still near."""
 PARTS = ("products", "attention", "between")
 PRODUCTS, ATTENTION, BETWEEN = range(3)
 QKV, ATTENTION_OUTPUT, GATE_UP, DOWN = range(4)
@@ -77,43 +79,53 @@ def _layers(bits: int) -> Any:
     ):
         num_heads, num_kv_heads, head_dim, inner = shape
         num_tokens, size = len(slot_mapping), norms.shape[2]
-        width = num_heads * head_dim
+        width, half = num_heads * head_dim, head_dim // 2
         all_heads = width + 2 * num_kv_heads * head_dim
         scale = np.float32(1.0 / np.sqrt(head_dim))
-        normed = np.empty(num_tokens * size, np.float32)
-        qkv = np.empty(num_tokens * all_heads, np.float32)
         query = np.empty(num_tokens * width, np.float32)
         read = np.empty(num_tokens * width, np.float32)
         lse = np.empty(num_tokens * num_heads, np.float32)
-        gate_up = np.empty(num_tokens * 2 * inner, np.float32)
-        gated = np.empty(num_tokens * inner, np.float32)
-        more = np.empty(num_tokens * size, np.float32)
+        most = min(num_tokens, PIECE)
+        normed = np.empty(most * size, np.float32)
+        qkv = np.empty(most * all_heads, np.float32)
+        gate_up = np.empty(most * 2 * inner, np.float32)
+        gated = np.empty(most * inner, np.float32)
+        more = np.empty(most * size, np.float32)
         now = clock()
         for layer in range(len(weights)):
             matrix, norm, keys, values = weights[layer], norms[layer], key_cache[layer], value_cache[layer]
-            normalise_rows(hidden, norm[ATTENTION_NORM], eps, normed)
-            now = _book(BETWEEN, now, ticks)
-            product(bits, matrix[QKV], all_heads, size, normed, num_tokens, qkv)
-            now = _book(PRODUCTS, now, ticks)
-            _turn_and_store(qkv, cos, sin, keys, values, slot_mapping, num_heads, num_kv_heads, head_dim, query)
+            for first in range(0, num_tokens, PIECE):
+                end = min(first + PIECE, num_tokens)
+                piece, count = hidden[first * size : end * size], end - first
+                normalise_rows(piece, norm[ATTENTION_NORM], eps, normed)
+                now = _book(BETWEEN, now, ticks)
+                product(bits, matrix[QKV], all_heads, size, normed, count, qkv)
+                now = _book(PRODUCTS, now, ticks)
+                _turn_and_store(
+                    qkv, cos[first * half :], sin[first * half :], keys, values, slot_mapping[first:end],
+                    num_heads, num_kv_heads, head_dim, query[first * width :],
+                )  # fmt: skip
             now = _book(BETWEEN, now, ticks)
             attend_batch(
                 query, keys, values, block_table, seq_lens, query_start_loc, num_heads, num_kv_heads, head_dim,
                 block_size, scale, windows[layer], np.float32(0.0), num_threads, read, lse,
             )  # fmt: skip
             now = _book(ATTENTION, now, ticks)
-            product(bits, matrix[ATTENTION_OUTPUT], size, width, read, num_tokens, more)
-            now = _book(PRODUCTS, now, ticks)
-            _add(hidden, more)
-            normalise_rows(hidden, norm[MLP_NORM], eps, normed)
-            now = _book(BETWEEN, now, ticks)
-            product(bits, matrix[GATE_UP], 2 * inner, size, normed, num_tokens, gate_up)
-            now = _book(PRODUCTS, now, ticks)
-            gate_rows(gate_up, inner, gated)
-            now = _book(BETWEEN, now, ticks)
-            product(bits, matrix[DOWN], size, inner, gated, num_tokens, more)
-            now = _book(PRODUCTS, now, ticks)
-            _add(hidden, more)
+            for first in range(0, num_tokens, PIECE):
+                end = min(first + PIECE, num_tokens)
+                piece, count = hidden[first * size : end * size], end - first
+                product(bits, matrix[ATTENTION_OUTPUT], size, width, read[first * width :], count, more)
+                now = _book(PRODUCTS, now, ticks)
+                _add(piece, more)
+                normalise_rows(piece, norm[MLP_NORM], eps, normed)
+                now = _book(BETWEEN, now, ticks)
+                product(bits, matrix[GATE_UP], 2 * inner, size, normed, count, gate_up)
+                now = _book(PRODUCTS, now, ticks)
+                gate_rows(gate_up, inner, gated[: count * inner])
+                now = _book(BETWEEN, now, ticks)
+                product(bits, matrix[DOWN], size, inner, gated, count, more)
+                now = _book(PRODUCTS, now, ticks)
+                _add(piece, more)
 
     return run_layers
 

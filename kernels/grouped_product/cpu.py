@@ -66,8 +66,8 @@ def _multiplier(bits: int) -> Any:
 
         A tile stays in the first-level cache while a panel of tokens passes by, up to 16 at a time.
         """
-        numbers = np.empty(len(x), np.int8)
-        scales = np.empty(len(x) // GROUP * 2, np.float32)
+        numbers = np.empty(num_tokens * groups * GROUP, np.int8)
+        scales = np.empty(num_tokens * groups * 2, np.float32)
         if num_tokens <= MOST_TOKENS:  # waking the other threads would take longer
             round_blocks(x, 0, num_tokens, groups, numbers, scales)
         else:

@@ -69,6 +69,18 @@ def test_bit_for_bit(model: LoadedModel, dtype: torch.dtype) -> None:
     assert (compiled.ticks > 0).all()
 
 
+def test_a_long_prompt_goes_in_pieces(model: LoadedModel) -> None:
+    from kernels.decoder_layers.cpu import PIECE  # needs Numba
+
+    num_tokens = PIECE + 30
+    blocks = list(range(-(-num_tokens // 16)))
+    ours, theirs = (new_kv_store(model, backend="cpu", num_blocks=len(blocks), block_size=16) for _ in range(2))
+    prompt = Item(Tokens([number * number % 251 for number in range(num_tokens)]), 0, num_tokens, blocks)
+    step = BatchInputs(16, CPU).prepare([prompt])
+    assert torch.equal(CompiledSteps(model.model, ours).run(step), ModelRunner(model.model, theirs).run([prompt]))
+    assert torch.equal(ours.key_cache, theirs.key_cache)
+
+
 def test_bfloat16_weights_with_float32_between_are_nearer_the_truth(folder: Path) -> None:
     def logits(model: LoadedModel, compiled: bool) -> torch.Tensor:
         store = new_kv_store(model, backend="cpu")
