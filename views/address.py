@@ -19,13 +19,12 @@ _KEY, _WRITER, _FOUND = "address", "address_writer", "address_found"
 def keep_in_address(values: Mapping[str, str | None]) -> dict[str, str] | None:
     """Put each value under its name; None takes the name away. What else the address holds stays.
 
-    Returns what the browser found there before a server that knows nothing of it could write, once, else None.
+    Returns what the browser found there before a server that knows nothing of it could write, once, else None. The
+    browser tells it after every loss of the connection, also to a server that knows it all.
     """
     writer = st.session_state.setdefault(_WRITER, secrets.token_hex(8))
-    data = {"values": dict(values), "writer": writer, "others": st.query_params.to_dict()}
-    _ADDRESS(
-        key=_KEY, data=data, height=0, default={"found": None}, on_found_change=_nothing, on_back_change=_nothing
-    )  # fmt: skip
+    data = {"values": dict(values), "writer": writer, "heard": _heard(), "others": st.query_params.to_dict()}
+    _ADDRESS(key=_KEY, data=data, height=0, default={"found": None}, on_found_change=_nothing)
     found = st.session_state[_KEY].found
     if not isinstance(found, dict) or st.session_state.get(_FOUND) == found:
         return None
@@ -33,5 +32,11 @@ def keep_in_address(values: Mapping[str, str | None]) -> dict[str, str] | None:
     return {name: found[name] for name in values if isinstance(found.get(name), str)}
 
 
+def _heard() -> float | None:
+    """Which telling of the browser has arrived, by its time."""
+    told = st.session_state[_KEY].found if _KEY in st.session_state else None
+    return told.get("told") if isinstance(told, dict) else None
+
+
 def _nothing() -> None:
-    """Component state needs a callback to have a default, and a trigger needs one to start the page again."""
+    """Component state needs a callback to have a default."""

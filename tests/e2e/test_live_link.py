@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import parse_qs, urlparse
@@ -12,7 +13,7 @@ from playwright.sync_api import Browser, BrowserContext, Page, expect
 
 from engine import Engine, SamplingParams
 from tests.helpers.app_server import ROOT, AppServer, running_app
-from tests.helpers.live_page import LivePage
+from tests.helpers.live_page import MODEL_MILLISECONDS, LivePage
 from tests.helpers.waiting import until, until_equal
 from views.live_config import live_config
 from views.recipe import LONGEST_TEXT, Recipe
@@ -32,7 +33,7 @@ def elsewhere(browser: Browser) -> Iterator[Page]:
 
 
 def in_address(page: Page) -> dict[str, str]:
-    return {name: values[0] for name, values in parse_qs(urlparse(page.url).query).items()}
+    return {name: values[0] for name, values in parse_qs(urlparse(page.evaluate("location.href")).query).items()}
 
 
 def num_steps_in_address(page: Page) -> int | None:
@@ -109,7 +110,8 @@ def test_a_run_comes_back_after_a_reload_in_another_browser_and_when_its_engine_
         expect(other.button("add")).to_be_enabled()
         other.settle()
         assert_shows(other, engine)
-        until(lambda: in_address(elsewhere).get("engine") not in (None, name, "forgotten"), what="an engine of its own")
+        own = re.compile(rf"[?&]engine=(?!{re.escape(name)}|forgotten)")
+        elsewhere.wait_for_url(own)
     live.step()
     engine.step()
     assert_shows(live, engine)
@@ -204,18 +206,27 @@ def test_a_second_tab_with_the_same_address_gets_an_engine_of_its_own(
 def test_an_open_tab_gets_its_run_back_when_the_server_is_started_anew(elsewhere: Page, tmp_path: Path) -> None:
     tiny = {"PAGED_KV_MODEL": "tiny-random"}
     with running_app(ROOT / "app.py", tmp_path / "first.log", tiny) as server:
+        port = urlparse(server.url).port
         live = LivePage(elsewhere, server.url).open(block_size=4, num_blocks=40, temperature=1.5, seed=5)
         elsewhere.locator(".st-key-example").get_by_text("A fox", exact=True).click()
         live.settle()
         live.add()
         live.step(3)
-        reply = live.reply("A")
         until(lambda: num_steps_in_address(elsewhere) == 3, what="step 3 in the address")
-        first_name = in_address(elsewhere)["engine"]
-    with running_app(ROOT / "app.py", tmp_path / "second.log", tiny, port=urlparse(server.url).port):
-        elsewhere.wait_for_url(lambda url: f"engine={first_name}" not in url)  # it took no click
+        name, prompt = in_address(elsewhere)["engine"], live.prompt("A")
+    engine = Engine(live_config("tiny-random", 4, 40, True, "recompute"))
+    engine.add_request(prompt, SamplingParams(temperature=1.5, max_tokens=24, seed=5))
+    for _ in range(3):
+        engine.step()
+    with running_app(ROOT / "app.py", tmp_path / "second.log", tiny, port=port):
+        elsewhere.wait_for_url(lambda url: f"engine={name}" not in url, timeout=MODEL_MILLISECONDS)  # it took no click
         live.expect_figure("step", "3")
-        expect(live.button("step")).to_be_enabled()
-        live.settle()
-        live.expect_reply("A", reply)
-        live.step()
+        live.expect_reply("A", engine.output("A").outputs[0].text)
+        until(lambda: num_steps_in_address(elsewhere) == 3, what="step 3 in the address")
+    with running_app(ROOT / "app.py", tmp_path / "third.log", tiny, port=port):
+        connection = elsewhere.locator("[data-testid=stApp]")
+        expect(connection).to_have_attribute("data-test-connection-state", "CONNECTED", timeout=MODEL_MILLISECONDS)
+        live.button("step").click()  # on the picture of the server that is no more, or on what comes after it
+        engine.step()
+        live.expect_figure("step", "4")
+        live.expect_reply("A", engine.output("A").outputs[0].text)

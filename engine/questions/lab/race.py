@@ -83,7 +83,8 @@ def _running(lanes: dict[str, Lane]) -> dict[str, int]:
 
 
 def _in_words(arrivals: Sequence[Arrival]) -> str:
-    return ", ".join(f"{arrival.num_prompt_tokens} + {arrival.num_output_tokens}" for arrival in arrivals)
+    """`8 + 13, 11 + 3`, with blanks at which no line breaks."""
+    return ", ".join(f"{arrival.num_prompt_tokens}\u00a0+\u00a0{arrival.num_output_tokens}" for arrival in arrivals)
 
 
 def _lowered(sentence: str) -> str:
