@@ -46,7 +46,7 @@ with in_blocks:
 st.header("Slots held while the reply grows")
 over_time = this.held_over_time(picture)
 draw_chart(
-    line_chart(over_time, this.COUNT, (this.IN_ONE_RUN, this.ON_PAGES, this.STORED), "Slots"),
+    line_chart(over_time, this.COUNT, (this.IN_ONE_RUN, this.ON_PAGES, this.STORED), "Slots", steps=True),
     over_time, "Slots held while the reply grows", key="held_over_time",
 )  # fmt: skip
 lesson.end(

@@ -10,7 +10,8 @@ from playwright.sync_api import Locator, Page, expect
 from engine.scenes.block_table import block_table
 from engine.usage import address_of
 from tests.helpers.app_server import AppServer
-from tests.helpers.map_page import lit
+from tests.helpers.map_page import lit, open_map
+from tests.helpers.map_traces import three_answers
 from views.course import BLOCK_TABLE, RESERVED_SPACE, SHARING, WASTE_BETWEEN, CoursePage
 
 PATIENCE = 30_000
@@ -64,6 +65,21 @@ def test_a_reservation_that_comes_later_covers_no_word_and_hears_the_pointer(pag
     expect(the_map.locator(".readout")).to_contain_text("slot 16: reserved for B, 9 of 16 written")
     order = the_map.locator(".arena > g").evaluate("body => [...body.children].map(layer => layer.firstChild.tagName)")
     assert order == ["rect", "path", "text", "text", "rect"], "runs, lines, words, notes, and what the pointer meets"
+
+
+def test_a_pool_as_the_live_page_opens_with_shows_words_and_every_holder(page: Page, maps: AppServer) -> None:
+    """Where a block's name leaves its holders no room, its number alone stands there."""
+    page.set_viewport_size({"width": 990, "height": 900})
+    the_map = open_map(page, maps, "scene=three_answers&position=2")
+    state = three_answers().at(2)
+    shared, private = 0, state.sequences["A#1"].block_table[-1]
+    assert (state.blocks[shared].ref_cnt, state.blocks[private].ref_cnt) == (3, 1)
+    words = the_map.locator(f".blk[data-block='{shared}'] .piece")
+    expect(words).to_have_text(["Once", "upon", "a", "time"])
+    for block, name, holders in ((shared, "0", ["+2", "A"]), (private, str(private), ["A1"])):
+        drawn = the_map.locator(f".blk[data-block='{block}']")
+        expect(drawn.locator(".name")).to_have_text(name)
+        expect(drawn.locator(".chip:visible")).to_have_text(holders)
 
 
 def test_a_phone_has_the_slider_its_value_and_the_sizes_in_one_line(page: Page, app_server: AppServer) -> None:

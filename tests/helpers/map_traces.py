@@ -46,6 +46,14 @@ def two_answers() -> Trace:
     return _finished(engine)
 
 
+def three_answers() -> Trace:
+    """Three samples of one prompt in a pool as large as the live page opens with: 32 blocks of 4."""
+    endings = {"A": ["named", "Leo", "lived"], "A#1": ["named", "Ella", "slept"], "A#2": ["went", "home", "early"]}
+    engine = scripted_engine(EngineConfig(block_size=4, num_blocks=32, max_num_seqs=4), endings)
+    engine.add_request("Once upon a time there was a robot", SamplingParams(max_tokens=3, n=3))
+    return _finished(engine)
+
+
 def busy() -> Trace:
     """Five requests, a prefix they share, a pool too small for all: queues, cached blocks, preemption, swap."""
     config = EngineConfig(
@@ -131,6 +139,7 @@ def _finished(engine: Engine) -> Trace:
 SCENES: dict[str, Callable[[], Trace]] = {
     "fox": fox,
     "two_answers": two_answers,
+    "three_answers": three_answers,
     "busy": busy,
     "hostile": hostile,
     "blanks": blanks,

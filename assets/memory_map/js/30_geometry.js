@@ -1,7 +1,8 @@
 // Where things go. Pure functions of sizes: the same input gives the same picture.
 
 const DETAILS = ["text", "slots", "cells"];
-const TEXT_MAY_EXCEED = 1.3; // words are worth some scrolling
+const TEXT_MAY_EXCEED = 1.5; // words are worth some scrolling
+const TIGHT = 0.9; // of a usual word's width: the longest of them are written a little smaller
 
 // The ways to lay `count` blocks of `blockSize` slots into a width, from the richest that fits the height.
 function planBlocks({ count, blockSize, width, maxHeight, unit, detail, wordWidth }) {
@@ -20,8 +21,8 @@ function planCards(detail, count, blockSize, width, unit, wordWidth, maxHeight) 
   const text = detail === "text";
   const sizes = {
     pad: 6 * unit, header: (text ? 24 : 19) * unit, slotGap: (text ? 3 : 2) * unit, slotH: (text ? 30 : 10) * unit,
-    minSlot: text ? wordWidth : 9 * unit, maxSlot: (text ? 84 : 14) * unit, gapX: (text ? 18 : 10) * unit,
-    gapY: (text ? 16 : 10) * unit, minWidth: (text ? 116 : 62) * unit,
+    minSlot: text ? wordWidth * TIGHT : 9 * unit, maxSlot: (text ? 84 : 14) * unit, gapX: (text ? 14 : 10) * unit,
+    gapY: (text ? 16 : 10) * unit, minWidth: (text ? 100 : 62) * unit,
   };
   const plans = slotsPerLineChoices(blockSize).map((perLine) => cardsPlan(detail, count, blockSize, width, perLine, sizes, maxHeight));
   return plans.filter(Boolean).reduce((best, p) => (!best || p.cost < best.cost ? p : best), null);

@@ -79,7 +79,7 @@ class BlockGrid {
     const small = (detail === "text" ? 12.5 : 11) * unit;
     card.bars = svgEl("g", {}, card.g);
     card.name = svgEl("text", { class: "name", x: pad + 1, y: header / 2 + 2, "font-size": small }, card.g);
-    card.chips = new Pool(card.g, (parent) => makeChip(parent, detail === "text" ? 16 * unit : 13 * unit));
+    card.chips = new Pool(card.g, makeChip);
     card.ref = svgEl("text", { class: "ref", x: w - pad - 1, y: header / 2 + 2, "font-size": small }, card.g);
     card.slots = Array.from({ length: blockSize }, (_, off) => this.makeSlot(card, off));
   }
@@ -138,6 +138,7 @@ class BlockGrid {
     putText(card.letter, size < 7 ? "" : text);
   }
 
+  // Name, state and holders. The name is cut to its number where the holders would have no room beside it.
   paintHeader(card, status, lead) {
     const { owners } = card.block;
     const { pad, header, detail } = this.plan;
@@ -147,18 +148,14 @@ class BlockGrid {
       putText(card.name, text ? placelessName(card.id) : String(card.id + 1));
       return;
     }
-    putText(card.name, this.kind === "cpu" ? said("cpu {id}", { id: card.id }) : text ? said("block {id}", { id: card.id }) : String(card.id));
-    const room = card.box.w - 2 * pad - this.map.picture.ruler.width(card.name.textContent) - 8 * unit;
-    const state = status === "used" ? this.countText(card.block, text) : this.stateText(status, room);
-    const long = said("{status}, next", { status: statusWord(status) });
-    const next = this.map.picture.ruler.width(long) < room ? long : said("next");
-    putText(card.ref, card.next && text ? next : state);
     const side = (text ? 16 : 13) * unit;
-    const taken = state ? this.map.picture.ruler.width(state) + 8 * unit : 0;
-    const labels = this.chipLabels(owners, lead, room - taken, side + 2 * unit);
-    let right = card.box.w - pad - taken;
-    card.chips.use(labels.length).forEach((chip, i) => {
-      const label = labels[labels.length - 1 - i];
+    const long = this.headerWords(card, status, lead, side, this.nameOf(card, text));
+    const words = owners.length && !long.labels.length ? this.headerWords(card, status, lead, side, String(card.id)) : long;
+    putText(card.name, words.name);
+    putText(card.ref, words.state);
+    let right = card.box.w - pad - words.taken;
+    card.chips.use(words.labels.length).forEach((chip, i) => {
+      const label = words.labels[words.labels.length - 1 - i];
       if (!label) return;
       const width = paintChip(chip, label, side);
       right -= width;
@@ -166,6 +163,27 @@ class BlockGrid {
       right -= 2 * unit;
     });
     this.paintBars(card, owners);
+  }
+
+  nameOf({ id }, text) {
+    if (this.kind === "cpu") return said("cpu {id}", { id });
+    return text ? said("block {id}", { id }) : String(id);
+  }
+
+  // What fits in a header beside the name: the state, and chips in the pixels that it leaves.
+  headerWords(card, status, lead, side, name) {
+    const { ruler, unit } = this.map.picture;
+    const text = this.plan.detail === "text";
+    const room = card.box.w - 2 * this.plan.pad - ruler.width(name) - 8 * unit;
+    const state = status === "used" ? this.countText(card.block, text) : this.stateText(status, room);
+    const taken = state ? ruler.width(state) + 8 * unit : 0;
+    const labels = this.chipLabels(card.block.owners, lead, room - taken, side + 2 * unit);
+    return { name, labels, taken, state: card.next && text ? this.nextText(status, room) : state };
+  }
+
+  nextText(status, room) {
+    const long = said("{status}, next", { status: statusWord(status) });
+    return this.map.picture.ruler.width(long) < room ? long : said("next");
   }
 
   // The state in a word, or as the legend marks it where the word would cover the block's number.
@@ -240,9 +258,9 @@ class BlockGrid {
   }
 }
 
-function makeChip(parent, side) {
+function makeChip(parent) {
   const g = svgEl("g", { class: "chip" }, parent);
-  return { g, rect: svgEl("rect", { height: side, rx: 4 }, g), text: svgEl("text", { y: side / 2 + 0.5 }, g) };
+  return { g, rect: svgEl("rect", { rx: 4 }, g), text: svgEl("text", {}, g) };
 }
 
 function chipWidth(text, side) {
@@ -253,8 +271,8 @@ function chipWidth(text, side) {
 function paintChip(chip, { text, colour }, side) {
   const width = chipWidth(text, side);
   put(chip.g, { style: colour ? `--o:${colour}` : null, class: `chip${colour ? "" : " more"}` });
-  put(chip.rect, { width });
-  put(chip.text, { x: width / 2, "font-size": side * 0.76 });
+  put(chip.rect, { width, height: side });
+  put(chip.text, { x: width / 2, y: side / 2 + 0.5, "font-size": side * 0.76 });
   putText(chip.text, text);
   return width;
 }

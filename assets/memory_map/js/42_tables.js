@@ -8,7 +8,7 @@ class Tables {
     this.g = svgEl("g", { class: "tables", role: "group", "aria-label": said("Block tables") }, parent);
     this.heads = new Pool(this.g, (p) => {
       const g = svgEl("g", {}, p);
-      return { g, chip: makeChip(g, 18), text: svgEl("text", { class: "heading" }, g) };
+      return { g, chip: makeChip(g), text: svgEl("text", { class: "heading" }, g) };
     });
     this.rows = new Pool(this.g, (p) => {
       const g = svgEl("g", { class: "row", "data-kind": "row", role: "button", tabindex: -1 }, p);
