@@ -42,6 +42,8 @@ class Tab:
         self.url = url
         self.num_bytes = 0
         self.fragment_seconds: list[float] = []
+        self.addresses: list[str] = []
+        """The values in the address, each time that the server wrote them."""
         self._host = url.split("://", 1)[1]
         self._page_hash = ""
         self._query = ""
@@ -78,6 +80,16 @@ class Tab:
         self._values.clear()
         return await self._rerun(page_name=page)
 
+    async def step_through_history(self, query: str) -> float:
+        """Back or Forward to other values of this page. The browser sends no control's state with it."""
+        self._query = query
+        self._values.clear()
+        return await self._rerun(by_history=True)
+
+    def be_late(self, query: str) -> None:
+        """As a browser whose address still has these values, because it has not heard of the last ones."""
+        self._query = query
+
     async def click(self, key: str) -> float:
         """Press the button of this key or label. Seconds until the answer."""
         return await self._rerun(WidgetState(id=self._button(key), trigger_value=True))
@@ -105,6 +117,12 @@ class Tab:
         self.fill(key, value)
         return await self._rerun()
 
+    async def tell(self, key: str, event: str, value: Any) -> float:
+        """What a component's script says by itself (`setTriggerValue`). Seconds until the answer."""
+        [component] = [drawn.id for drawn in self._components(key)]
+        told = json.dumps([{"event": event, "value": value}])
+        return await self._rerun(WidgetState(id=f"$$STREAMLIT_INTERNAL_KEY_{component}__events", json_trigger_value=told))
+
     # -- what a reader sees --
 
     @property
@@ -121,7 +139,7 @@ class Tab:
 
     def component(self, key: str) -> Any:
         """The data of a component."""
-        [data] = [e.bidi_component.json for e in self._elements("bidi_component") if e.bidi_component.id.endswith(key)]
+        [data] = [drawn.json for drawn in self._components(key)]
         return json.loads(data)
 
     @property
@@ -135,20 +153,22 @@ class Tab:
 
     # -- the protocol --
 
-    async def _rerun(self, *states: WidgetState, page_name: str = "") -> float:
+    async def _rerun(self, *states: WidgetState, page_name: str = "", by_history: bool = False) -> float:
         self._stop_clocks()  # a full run asks for those it wants anew
         self._finished.clear()
         began = time.perf_counter()
-        await self._send(states, page_name=page_name)
+        await self._send(states, page_name=page_name, by_history=by_history)
         await asyncio.wait_for(self._finished.wait(), SECONDS_OF_PATIENCE)
         return time.perf_counter() - began
 
-    async def _send(self, states: tuple[WidgetState, ...] = (), *, page_name: str = "", fragment: str = "") -> None:
+    async def _send(
+        self, states: tuple[WidgetState, ...] = (), *, page_name: str = "", fragment: str = "", by_history: bool = False
+    ) -> None:
         message = BackMsg()
         state = message.rerun_script
         state.query_string, state.page_script_hash, state.page_name = self._query, self._page_hash, page_name
         state.widget_states.widgets.extend([*self._values.values(), *states])
-        state.fragment_id, state.is_auto_rerun = fragment, bool(fragment)
+        state.fragment_id, state.is_auto_rerun, state.is_history_navigation = fragment, bool(fragment), by_history
         state.context_info.url = self.url
         with contextlib.suppress(websockets.ConnectionClosed):
             await self._socket.send(message.SerializeToString())
@@ -173,6 +193,7 @@ class Tab:
             self._drawn[path] = Drawn(message.delta.new_element, self._run, message.delta.fragment_id)
         elif kind == "page_info_changed":
             self._query = message.page_info_changed.query_string
+            self.addresses.append(self._query)
         elif kind == "auto_rerun":
             self._start_clock(message.auto_rerun.fragment_id, message.auto_rerun.interval)
         elif kind == "script_finished":
@@ -204,6 +225,10 @@ class Tab:
 
     def _elements(self, kind: str) -> Iterator[Element]:
         return (drawn.element for drawn in self._drawn.values() if drawn.element.WhichOneof("type") == kind)
+
+    def _components(self, key: str) -> list[Any]:
+        drawn = (element.bidi_component for element in self._elements("bidi_component"))
+        return [component for component in drawn if component.id.endswith(f"-{key}")]
 
     def _widgets(self) -> Iterator[tuple[str, Any]]:
         for kind in ("text_input", "text_area", "number_input", "slider", "radio"):

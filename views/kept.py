@@ -9,7 +9,6 @@ out of range is brought within it, and `draw_corrections` says so.
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass, field
 from typing import TypeVar
 
@@ -17,23 +16,27 @@ import streamlit as st
 from streamlit.errors import StreamlitAPIException
 
 from views.html_parts import notice
+from views.streamlit_private import came_by_history, page_of_run
 from views.url_values import Rule
 
-SECONDS_UNTIL_THE_BROWSER_ANSWERS = 1.5
 SECONDS_UNTIL_NAMES_ARE_FREE = 0.3
-_STORE = "kept_values"
+MOST_TEXTS = 8
+_STORE, _PAGE = "kept_values", "kept_values_page"
 _CLAIMED, _FIRST_RUN = "kept_names_claimed", "first run"
 Value = TypeVar("Value", int, str)
 
 
 @dataclass
 class Kept:
-    """One value of one lesson in this tab. `text`: how the address spells it. `replaced`: when older texts went."""
+    """One value of one lesson in this tab.
+
+    texts: how the address spells it: what the browser came to this page with, then what it was asked to show since,
+    the last at the end. A browser that asks for a run may not have heard of the last ones yet.
+    """
 
     value: int | str
-    text: str | None = None
     correction: str = ""
-    replaced: dict[str, float] = field(default_factory=dict)
+    texts: list[str] = field(default_factory=list)
 
 
 def kept_key(lesson: str, name: str) -> str:
@@ -43,6 +46,7 @@ def kept_key(lesson: str, name: str) -> str:
 
 def kept(lesson: str, rule: Rule, default: Value) -> Value:
     """The value of `rule.key` now. It is also under its key in the session, for the widget to take."""
+    _notice_page()
     key, raw = kept_key(lesson, rule.key), st.query_params.get(rule.key)
     entry = _store().setdefault(key, Kept(default))
     if raw is not None and _is_news(entry, raw):
@@ -99,22 +103,31 @@ def _take(entry: Kept, key: str, rule: Rule, raw: str, default: int | str) -> No
     st.session_state[key] = entry.value
 
 
+def _notice_page() -> None:
+    """What the browser was asked to show on another page is no longer on its way."""
+    if st.session_state.get(_PAGE) != page_of_run():
+        st.session_state[_PAGE] = page_of_run()
+        for entry in _store().values():
+            entry.texts.clear()
+
+
 def _is_news(entry: Kept, raw: str) -> bool:
     """Whether the reader changed the address. One that the browser has not yet replaced as we asked is no news."""
-    if raw == entry.text:
+    if raw in entry.texts and not came_by_history():
         return False
-    replaced = entry.replaced.get(raw)
-    return replaced is None or time.monotonic() - replaced > SECONDS_UNTIL_THE_BROWSER_ANSWERS
+    is_news = entry.texts[-1:] != [raw]
+    entry.texts = [raw]
+    return is_news
 
 
 def _write(entry: Kept, name: str, raw: str | None, default: int | str) -> None:
-    """Spell the value in the address; a default needs no words there."""
-    text = str(entry.value)
-    if entry.text is not None and entry.text != text:
-        entry.replaced[entry.text] = time.monotonic()
-    entry.text = text
-    if raw == text or (raw is None and entry.value == default):
+    """Spell the value in the address; a default needs no words there, unless other ones are on their way."""
+    text, was_asked = str(entry.value), entry.texts[-1:]
+    is_said = raw == text or (raw is None and entry.value == default)
+    if is_said and was_asked in ([], [text]):
         return
+    if was_asked != [text]:
+        entry.texts = [*entry.texts[1 - MOST_TEXTS :], text]
     try:
         st.query_params[name] = text
     except StreamlitAPIException:  # a widget of the page before this one holds the name until this run ends

@@ -13,12 +13,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from functools import partial
 from typing import Any
 
 import streamlit as st
 
 from views.frames import Payload
 from views.map_assets import map_css, map_html, map_js
+from views.map_reports import hear, heard
 
 DEFAULT_HEIGHT = 520
 
@@ -89,10 +91,11 @@ def memory_map(
             "live": live,
             "follows": asdict(follows) if follows else None,
             "followed": followed,
+            "heard": heard(key),
         },
         default={"position": None, "selection": None},
-        on_position_change=on_move or _nothing,
-        on_selection_change=on_select or _nothing,
+        on_position_change=partial(hear, key, "position", on_move or _nothing),
+        on_selection_change=partial(hear, key, "selection", on_select or _nothing),
     )
     return read_selection(payload, position, result.position, result.selection)
 
@@ -146,4 +149,4 @@ def _whole(value: Any) -> int | None:
 
 
 def _nothing() -> None:
-    """Component state needs a callback to have a default."""
+    """A report that only the next run reads."""

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import streamlit
 from streamlit.runtime.pages_manager import PagesManager
+from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 
 def pages_come_from_navigation_only() -> None:
@@ -18,6 +19,18 @@ def pages_come_from_navigation_only() -> None:
     would answer a first deep link by running the page's file alone, without `app.py` around it.
     """
     PagesManager.uses_pages_directory = False
+
+
+def came_by_history() -> bool:
+    """Whether this run was asked for by a step through the browser's history: Back, Forward, or a follower's bar."""
+    context = get_script_run_ctx(suppress_warning=True)
+    return context is not None and context.is_history_navigation
+
+
+def page_of_run() -> str:
+    """Names the page that this run draws."""
+    context = get_script_run_ctx(suppress_warning=True)
+    return "" if context is None else context.page_script_hash
 
 
 def inline_script_hashes() -> list[str]:

@@ -26,8 +26,13 @@ function rootOfApp() {
   return new URL(".", document.baseURI);
 }
 
+// Streamlit says in these attributes how its connection and its script are.
 function isConnected() {
   return document.querySelector("[data-testid=stApp]")?.dataset.testConnectionState === "CONNECTED";
+}
+
+function isAtRest() {
+  return isConnected() && document.querySelector("[data-testid=stApp]").dataset.testScriptState === "notRunning";
 }
 
 // The page and the values of an address, without what is one tab's own.
@@ -58,7 +63,9 @@ class RoomLine {
     if (data.why_over) this.forget(data.why_over);
     else if (data.identity) this.beKnown(data.identity);
     else this.record = saved(data.code);
+    if (data.moved_to === this.turn) clearTimeout(this.turning);
     this.connect();
+    this.introduce();
     this.paint();
   }
 
@@ -72,7 +79,7 @@ class RoomLine {
   beKnown(identity) {
     const before = saved(this.data.code);
     const is_same = before?.member === identity.member;
-    this.record = { mode: FOLLOW, stamp: "", sent: "", ...(is_same ? before : {}), ...identity, code: this.data.code };
+    this.record = { mode: FOLLOW, stamp: "", sent: "", moves: 0, turns: 0, ...(is_same ? before : {}), ...identity, code: this.data.code };
     this.save();
   }
 
@@ -90,13 +97,26 @@ class RoomLine {
     this.putInAddress(null);
   }
 
-  // Python forgets a tab whose session ended; it is told again who we are until it has heard.
+  // Python forgets a tab whose session ended; it is told again who we are until it has heard. After a lost connection it
+  // may have done so without our knowing.
   introduce() {
-    clearTimeout(this.introduction);
-    if (this.data.identity || !this.record || this.state !== "open") return;
+    const isKnown = this.data.identity && !this.wasAway;
+    if (isKnown || this.introduction || !this.record || this.state !== "open" || !isConnected()) return;
+    this.wasAway = false;
     const { code, member, token } = this.record;
     this.tell("identity", { code, member, token });
-    this.introduction = setTimeout(() => this.introduce(), WAIT_MS);
+    this.introduction = setTimeout(() => {
+      this.introduction = null;
+      this.introduce();
+    }, WAIT_MS);
+  }
+
+  // Streamlit's connection is here again: so is the network.
+  comeBack() {
+    this.wasAway = true;
+    if (this.socket) return;
+    clearTimeout(this.retry);
+    this.connect();
   }
 
   // -- the line --
@@ -108,6 +128,7 @@ class RoomLine {
     const socket = new WebSocket(url);
     this.socket = socket;
     socket.onopen = () => {
+      this.isFresh = true;
       const { member, name, token, settings } = this.record;
       socket.send(JSON.stringify({ member, name, token, settings }));
     };
@@ -126,7 +147,8 @@ class RoomLine {
     clearTimeout(this.retry);
     clearTimeout(this.introduction);
     clearTimeout(this.departure);
-    this.departure = null;
+    clearTimeout(this.turning);
+    this.introduction = this.departure = null;
     const socket = this.socket;
     this.socket = null;
     socket?.close();
@@ -145,6 +167,8 @@ class RoomLine {
       this.failures = 0;
       this.news = news;
       this.introduce();
+      if (this.isFresh && news.heard !== this.record.moves) this.record.sent = ""; // a move was lost with the last line
+      this.isFresh = false;
       this.look();
     }
     this.paint();
@@ -155,7 +179,11 @@ class RoomLine {
   look() {
     if (!this.record) return;
     this.putInAddress(this.record.code);
-    if (this.state !== "open" || !isConnected()) return;
+    const wasConnected = this.isConnected ?? true;
+    this.isConnected = isConnected();
+    if (this.isConnected && !wasConnected) this.comeBack();
+    if (this.state !== "open" || !this.isConnected) return;
+    this.introduce();
     if (this.record.token) this.tellPlace();
     else if (this.record.mode === FOLLOW) this.follow();
   }
@@ -173,8 +201,9 @@ class RoomLine {
     if (this.news.place && keyOf(place) === this.record.sent) return;
     if (this.news.place && keyOf(this.news.place) === keyOf(place) && !this.record.sent) return;
     this.record.sent = keyOf(place);
+    this.record.moves += 1;
     this.save();
-    this.say({ place });
+    this.say({ place, number: this.record.moves });
   }
 
   follow() {
@@ -191,19 +220,38 @@ class RoomLine {
   depart() {
     this.departure = null;
     const { record, news, state } = this;
-    if (state === "open" && record?.mode === FOLLOW && record.stamp !== news.stamp) this.goTo(news.place, news.stamp);
+    if (state !== "open" || !isConnected()) return; // `look` comes back to it
+    if (record?.mode === FOLLOW && record.stamp !== news.stamp) this.goTo(news.place, news.stamp);
   }
 
   goTo(place, stamp) {
     this.record.stamp = stamp;
     this.save();
     if (keyOf(placeOf(window.location.href)) === keyOf(place)) return;
+    this.record.turns += 1; // who comes back to a place followed before turns to it once more
+    this.save();
+    this.turn = `${stamp}.${this.record.turns}`;
+    this.turnTo(place, WAIT_MS);
+  }
+
+  turnTo(place, patience) {
     const url = new URL(place.path || ".", rootOfApp());
     url.search = place.query;
     url.searchParams.set("room", this.record.code);
-    url.searchParams.set("follow", stamp);
-    window.history.pushState({}, "", url);
+    url.searchParams.set("follow", this.turn);
+    if (url.href !== window.location.href) window.history.pushState({}, "", url);
     window.dispatchEvent(new PopStateEvent("popstate", { state: {} }));
+    this.seeToIt(place, patience, patience);
+  }
+
+  // Until Python says that it has turned to this place: a message is lost when the network goes in the same moment.
+  seeToIt(place, delay, patience) {
+    clearTimeout(this.turning);
+    this.turning = setTimeout(() => {
+      if (this.record?.mode !== FOLLOW || this.data.moved_to === this.turn) return;
+      if (isAtRest()) this.turnTo(place, patience * 2);
+      else this.seeToIt(place, LOOK_MS, patience);
+    }, delay);
   }
 
   setMode(mode) {

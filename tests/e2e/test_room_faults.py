@@ -1,31 +1,25 @@
 """What a workshop goes through: the server dies and comes back, the network goes away, tabs close, the presenter too.
 
 A server of its own, behind a network that can be cut. Streamlit forgets a tab after two seconds here instead of two
-minutes, so that a loss of five seconds is to it what one of 130 seconds is in a workshop.
+minutes, so that a loss of three seconds is to it what one of 130 seconds is in a workshop.
 """
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
-from pathlib import Path
-from urllib.parse import parse_qs, urlparse
+from urllib.parse import parse_qsl, urlparse
 
 import pytest
 from playwright.sync_api import Browser, expect
 
-from tests.helpers.app_server import ROOT, AppServer, running_app
 from tests.helpers.bad_network import Relay, relay_to
+from tests.helpers.mortal_server import MortalServer
 from tests.helpers.room_page import PATIENCE, RoomPage
 
 BATCH = "Memory across a batch"
 SECONDS_UNTIL_FORGOTTEN = 2
-LONG_CUTS = pytest.mark.skipif(
-    "PAGED_KV_LONG_CUTS" not in os.environ,
-    reason="set PAGED_KV_LONG_CUTS=1 on a quiet machine: beside a second worker a tab was once seen left behind",
-)
 LONG_AND_SHORT = pytest.mark.parametrize(
-    "seconds", [pytest.param(1, id="known still"), pytest.param(5, id="forgotten by then", marks=LONG_CUTS)]
+    "seconds", [pytest.param(1, id="known still"), pytest.param(SECONDS_UNTIL_FORGOTTEN + 1, id="forgotten by then")]
 )
 ENVIRONMENT = {
     "PAGED_KV_MODEL": "tiny-random",
@@ -33,37 +27,15 @@ ENVIRONMENT = {
 }
 
 
-class Server:
-    """One that can be killed and started again at the same port."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder, self.port, self.num_starts = folder, None, 0
-        self.start()
-
-    def start(self) -> None:
-        self.num_starts += 1
-        log_file = self.folder / f"server-{self.num_starts}.log"
-        self._running = running_app(ROOT / "app.py", log_file, ENVIRONMENT, self.port)
-        self.app: AppServer = self._running.__enter__()
-        self.port = urlparse(self.app.url).port
-
-    def kill(self) -> None:
-        self.app.process.kill()
-        self.app.process.wait()
-
-    def stop(self) -> None:
-        self._running.__exit__(None, None, None)
-
-
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    server = Server(tmp_path_factory.mktemp("room_faults"))
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MortalServer]:
+    server = MortalServer(tmp_path_factory.mktemp("room_faults"), ENVIRONMENT)
     yield server
     server.stop()
 
 
 @pytest.fixture(scope="module")
-def network(server: Server) -> Iterator[Relay]:
+def network(server: MortalServer) -> Iterator[Relay]:
     assert server.port is not None
     with relay_to(server.port) as relay:
         yield relay
@@ -115,23 +87,36 @@ def test_the_network_goes_away_and_everybody_is_where_they_were(
     expect_all_at_work(tabs, "3")
 
 
+@LONG_AND_SHORT
+def test_what_the_presenter_does_without_a_network_reaches_everybody_afterwards(
+    tabs: list[RoomPage], code: str, network: Relay, seconds: int
+) -> None:
+    network.cut()
+    expect(tabs[0].words).to_have_text("The connection is lost. It is being looked for.", timeout=PATIENCE)
+    tabs[0].press_in_map("ArrowRight")
+    tabs[0].page.wait_for_timeout(seconds * 1000)
+    network.mend()
+    expect_all_at_work(tabs, "4")
+    tabs[0].press_in_map("ArrowLeft")
+    expect_all_at_work(tabs, "3")
+
+
 def test_the_server_is_killed_and_everybody_is_where_they_were_in_the_same_room(
-    tabs: list[RoomPage], code: str, server: Server
+    tabs: list[RoomPage], code: str, server: MortalServer
 ) -> None:
     server.kill()
     expect(tabs[1].words).to_have_text("The connection is lost. It is being looked for.", timeout=PATIENCE)
     server.start()
     expect_all_at_work(tabs, "3")
     for tab in tabs:
-        values = parse_qs(urlparse(tab.page.url).query)
-        assert (values["room"], values["requests"]) == ([code], ["3"])
+        tab.page.wait_for_url(lambda url: {("room", code), ("requests", "3")} <= set(parse_qsl(urlparse(url).query)))
     tabs[0].press_in_map("ArrowRight")
     expect_all_at_work(tabs, "4")
     assert "Traceback" not in server.app.log
 
 
 def test_attendees_wait_for_the_presenter_who_comes_back_with_the_token(
-    tabs: list[RoomPage], code: str, server: Server, browser: Browser, network: Relay
+    tabs: list[RoomPage], code: str, server: MortalServer, browser: Browser, network: Relay
 ) -> None:
     """The presenter's machine is gone when the server comes back: nobody else can open the room."""
     storage = tabs[0].page.evaluate("sessionStorage.getItem('room')")

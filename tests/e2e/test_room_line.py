@@ -16,6 +16,7 @@ from tests.helpers.asynchronous import run_to_end
 from views.room.codes import new_member_id, new_token
 
 SECONDS = 30.0
+SECONDS_OF_SILENCE = 0.5
 
 
 class Room:
@@ -24,8 +25,11 @@ class Room:
     def __init__(self, url: str, identity: dict[str, Any], code: str) -> None:
         self.url, self.identity, self.code = url, identity, code
 
-    async def say(self, *messages: Any, origin: str | None = None, path: str = "") -> tuple[list[Any], int | None]:
-        """What the line answers to these messages until it closes or half a second passes, and its close code."""
+    async def say(
+        self, *messages: Any, origin: str | None = None, path: str = "", ends: bool = False
+    ) -> tuple[list[Any], int | None]:
+        """What the line answers to these messages until it closes, and its close code. One that is not to end is
+        listened to until it is silent."""
         address = f"{self.url.replace('http', 'ws')}/api/room/{self.code}{path}"
         heard: list[Any] = []
         async with websockets.connect(address, origin=None if origin is None else websockets.Origin(origin)) as line:
@@ -33,7 +37,8 @@ class Room:
                 for message in messages:
                     await line.send(message if isinstance(message, str | bytes) else json.dumps(message))
                 while True:
-                    heard.append(json.loads(await asyncio.wait_for(line.recv(), 0.5)))
+                    patience = SECONDS_OF_SILENCE if heard and not ends else SECONDS
+                    heard.append(json.loads(await asyncio.wait_for(line.recv(), patience)))
             except websockets.ConnectionClosed:
                 return heard, line.close_code
             except TimeoutError:
@@ -64,7 +69,7 @@ def attendee() -> dict[str, Any]:
     "greeting", ["not json", "[]", "3", "[" * 4000, '{"member": "' + "x" * 9000 + '"}', b"\x00\xff"], ids=range(6)
 )
 def test_a_greeting_that_makes_no_sense_closes_the_line(room: Room, greeting: str | bytes) -> None:
-    assert run_to_end(room.say(greeting)) == ([], 1003)
+    assert run_to_end(room.say(greeting, ends=True)) == ([], 1003)
 
 
 @pytest.mark.parametrize(
@@ -77,12 +82,12 @@ def test_a_greeting_that_makes_no_sense_closes_the_line(room: Room, greeting: st
     ],
 )
 def test_a_stranger_and_a_forger_are_told_so_and_nothing_else(room: Room, identity: Any, why: str) -> None:
-    assert run_to_end(room.say(identity)) == ([{"state": "stranger", "why": why}], 1000)
+    assert run_to_end(room.say(identity, ends=True)) == ([{"state": "stranger", "why": why}], 1000)
 
 
 def test_an_attendee_cannot_move_the_room_and_hears_nothing_about_people(room: Room) -> None:
     [before], _ = run_to_end(room.say(attendee()))
-    heard, code = run_to_end(room.say(attendee(), {"place": {"path": "batch", "query": ""}}))
+    heard, code = run_to_end(room.say(attendee(), {"place": {"path": "batch", "query": ""}}, ends=True))
     [after], _ = run_to_end(room.say(attendee()))
     assert code == 1003
     assert (after["stamp"], after["place"]) == (before["stamp"], before["place"])
@@ -91,7 +96,7 @@ def test_an_attendee_cannot_move_the_room_and_hears_nothing_about_people(room: R
 
 @pytest.mark.parametrize("place", [{"path": "https://elsewhere.example"}, {"path": 3}, "batch", None, {}])
 def test_the_presenter_moves_the_room_to_pages_of_ours_only(room: Room, place: Any) -> None:
-    [before, *_], code = run_to_end(room.say(room.identity, {"place": place}))
+    [before, *_], code = run_to_end(room.say(room.identity, {"place": place}, ends=True))
     [after, *_], _ = run_to_end(room.say(attendee()))
     assert (code, after["stamp"]) == (1003, before["stamp"])
 
@@ -105,11 +110,19 @@ def test_the_presenter_moves_the_room_without_what_is_their_own(room: Room) -> N
 
 def test_a_page_of_another_origin_gets_neither_line_nor_frames(room: Room) -> None:
     for path, greeting in (("", attendee()), ("/frames", {"trace_id": "", "have": 0})):
-        assert run_to_end(room.say(greeting, origin="http://elsewhere.example", path=path)) == ([], 1008)
+        assert run_to_end(room.say(greeting, origin="http://elsewhere.example", path=path, ends=True)) == ([], 1008)
 
 
 def test_an_unknown_room_is_missing_and_a_token_of_another_opens_nothing(room: Room) -> None:
     nowhere = Room(room.url, room.identity, "00000000")
     for greeting in (attendee(), room.identity):
-        assert run_to_end(nowhere.say(greeting)) == ([{"state": "missing"}], 1000)
-    assert run_to_end(nowhere.say({"trace_id": "", "have": 0}, path="/frames")) == ([], 1008)
+        assert run_to_end(nowhere.say(greeting, ends=True)) == ([{"state": "missing"}], 1000)
+    assert run_to_end(nowhere.say({"trace_id": "", "have": 0}, path="/frames", ends=True)) == ([], 1008)
+
+
+def test_the_presenters_tab_hears_which_of_its_moves_was_the_last_to_come(room: Room) -> None:
+    """And keeps hearing it on its next line: a move with a later number was lost."""
+    heard, _ = run_to_end(room.say(room.identity, {"place": {"path": "batch", "query": "requests=2"}, "number": 7}))
+    assert heard[-1]["heard"] == 7
+    [again, *_], _ = run_to_end(room.say(room.identity))
+    assert (again["heard"], again["place"]) == (7, {"path": "batch", "query": "requests=2"})

@@ -61,6 +61,7 @@ def _data(tab: RoomTab | None, code: str, is_room_page: bool) -> dict[str, Any]:
         "identity": tab.identity(room) if tab is not None and room is not None else None,
         "why_over": LEFT if has_left else server.rooms().why_over(code),
         "is_room_page": is_room_page,
+        "moved_to": moved_to(),
     }
 
 

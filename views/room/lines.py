@@ -7,11 +7,12 @@ The line's protocol (the other end is assets/room/line.js):
 
     it says     {"member", "name", "token"?, "settings"?}           first; with a token, the room is opened if need be
     it says     {"stuck": true}                                     an attendee
-    it says     {"place": {"path", "query"}}                        the presenter: where their browser is now
+    it says     {"place": {"path", "query"}, "number"?}             the presenter: where their browser is now
     we say      {"state": "missing" | "stranger" | "over", "why"}   and close
-    we say      {"state": "open", "place", "stamp", "is_stuck", "people"?}    whenever something has changed
+    we say      {"state": "open", "place", "stamp", "is_stuck", "people"?, "heard"?}    whenever something has changed
 
-A message that makes no sense closes the line. The join code allows watching; names and moving need the token.
+The presenter's tab numbers its moves, and hears which was the last to come: one that was lost is told again. A message
+that makes no sense closes the line. The join code allows watching; names and moving need the token.
 """
 
 from __future__ import annotations
@@ -126,14 +127,16 @@ class Line:
             await asyncio.wait({listening}, timeout=SECONDS_BETWEEN_LOOKS)
 
     def _news(self) -> dict[str, Any]:
-        room = self._room
+        room, member = self._room, self._room.member(self._member)
         news = {
             "state": "open",
             "place": None if room.place is None else asdict(room.place),
             "stamp": room.stamp,
-            "is_stuck": room.member(self._member).is_stuck,
+            "is_stuck": member.is_stuck,
         }
-        return news if self._desk is None else news | {"people": self._counts(self._desk)}
+        if self._desk is None:
+            return news
+        return news | {"people": self._counts(self._desk), "heard": member.moves_heard}
 
     @staticmethod
     def _counts(the_desk: Desk) -> dict[str, int]:
@@ -152,9 +155,14 @@ class Line:
         if isinstance(message.get("stuck"), bool):
             self._room.set_stuck(self._member, message["stuck"])
         elif self._desk is not None and (place := place_from(message.get("place"))) is not None:
+            self._note_number(message.get("number"))
             self._desk.move_to(place)
         else:
             raise NonsenseError
+
+    def _note_number(self, number: Any) -> None:
+        if isinstance(number, int):
+            self._room.member(self._member).moves_heard = number
 
 
 async def _receive(socket: WebSocket) -> dict[str, Any]:

@@ -15,7 +15,10 @@ _MEMBER_ID = re.compile(r"[A-Za-z0-9_-]{20,40}")
 
 @dataclass
 class Member:
-    """`id` is the tab's secret. `lines`: sockets open now; `away_since`: when the last of them closed."""
+    """`id` is the tab's secret. `lines`: sockets open now; `away_since`: when the last of them closed.
+
+    moves_heard: the number of the last move that a presenter's tab told.
+    """
 
     id: str
     name: str
@@ -23,6 +26,7 @@ class Member:
     is_stuck: bool = False
     lines: int = 0
     away_since: float | None = None
+    moves_heard: int = 0
     spent: Spent = field(default_factory=Spent)
 
     @property

@@ -1,22 +1,27 @@
-// What Python hears: clicks at once, the position once the reader has let go. Numbered, so that a report can be told
-// from its repetition in a later rerun.
+// What Python hears: clicks at once, the position once the reader has let go. Numbered, so that Python can tell a report
+// from its repetition, and can name the last one it has heard. A position is told until it is heard: a bad network may
+// lose it, and a session that has only just begun takes it for something old (views/map_reports.py).
+
+const PATIENCE_MS = 2500;
+const LOOK_AGAIN_MS = 200;
+let numReports = 0; // of all maps of this page: one that is mounted anew goes on counting
 
 class Reports {
   constructor(map) {
     this.map = map;
-    this.count = 0;
     this.startAfresh();
   }
 
   // Another trace: what was reported says nothing about it.
   startAfresh() {
-    this.unanswered = [];
+    this.unheard = null;
     this.last = null;
+    clearTimeout(this.again);
   }
 
   tell(name, value) {
-    this.count += 1;
-    this.send?.(name, value && { ...value, seq: this.count, trace_id: this.map.traceId });
+    numReports += 1;
+    this.send?.(name, value && { ...value, seq: numReports, session: this.session, trace_id: this.map.traceId });
   }
 
   tellPosition(delay) {
@@ -25,22 +30,53 @@ class Reports {
       const { index, frame } = this.map;
       if (this.last === index) return;
       this.last = index;
-      this.unanswered.push(index);
-      this.tell("position", { index, step: frame.step });
+      this.insistOn({ index, step: frame.step }, PATIENCE_MS);
     }, delay);
   }
 
-  // Whether a position asked from Python is only the answer to a report of ours. Python may answer fewer times than
-  // we report: an answer settles its report and those before it.
-  isAnswer(position) {
-    const settled = this.unanswered.lastIndexOf(position);
-    this.unanswered.splice(0, settled + 1);
-    return settled >= 0;
+  insistOn(place, patience) {
+    this.tell("position", place);
+    if (!this.session) return; // a document without a server: nobody answers
+    this.unheard = { place, seq: numReports };
+    this.repeatAfter(patience, patience * 2);
+  }
+
+  // Not while a script runs, which may be the one that hears it.
+  repeatAfter(delay, patience) {
+    clearTimeout(this.again);
+    this.again = setTimeout(() => {
+      if (isPageAtRest()) this.insistOn(this.unheard.place, patience);
+      else this.repeatAfter(LOOK_AGAIN_MS, patience);
+    }, delay);
+  }
+
+  // What the page says it has heard. Returns the position that is answered by this, if one is. A session that is new
+  // to us knows nothing of what was told to the one before.
+  hear(heard) {
+    if (!heard) return null;
+    const isNewSession = heard.session !== this.session;
+    this.session = heard.session;
+    if (!this.unheard) return null;
+    if (heard.position === null || heard.position < this.unheard.seq) {
+      if (isNewSession) this.repeatAfter(LOOK_AGAIN_MS, PATIENCE_MS);
+      return null;
+    }
+    const { index } = this.unheard.place;
+    this.unheard = null;
+    clearTimeout(this.again);
+    return index;
   }
 
   stop() {
     clearTimeout(this.timer);
+    clearTimeout(this.again);
   }
+}
+
+// Streamlit says in these attributes how its connection and its script are.
+function isPageAtRest() {
+  const app = document.querySelector("[data-testid=stApp]");
+  return app?.dataset.testConnectionState === "CONNECTED" && app.dataset.testScriptState === "notRunning";
 }
 
 // A click in the words of `MapSelection`: what was clicked, and the block, slot, sequence and token it stands for.

@@ -95,9 +95,10 @@ class MemoryMap {
       this.chosenId = data.selected_seq ?? this.chosenId;
     }
     this.link.followed = data.followed ? [data.followed] : [];
+    const answered = this.reports.hear(data.heard);
     this.takeFrames(data.payload);
     this.live.follow(data.live ?? null);
-    this.takePosition(data.position);
+    this.takePosition(data.position, answered);
     this.follows = data.follows ?? null;
     if (this.follows) this.follow(leaderOf(this.follows));
     this.relayout();
@@ -140,11 +141,13 @@ class MemoryMap {
     this.takeAwaited();
   }
 
-  // A position asked from Python moves the map when it is news, not when it is the echo of our own report.
-  takePosition(position) {
+  // A position asked from Python moves the map when it is news: not when it is the echo of the report that is answered
+  // here, and not while a report is on its way, for what is asked then is older.
+  takePosition(position, answered) {
     if (position === null || position === undefined || position === this.askedPosition) return;
+    if (this.reports.unheard) return;
     this.askedPosition = position;
-    if (this.reports.isAnswer(position)) return;
+    if (position === answered) return;
     this.controls.stop(false);
     this.awaited = Math.max(0, position);
     this.takeAwaited();
