@@ -14,6 +14,7 @@ from views.door import Door
 from views.fault import say_plainly
 from views.frames_route import FRAMES_ROUTE
 from views.html_parts import STYLE_SHEET
+from views.late_imports import import_what_is_heavy_soon
 from views.log import write_readable_log
 from views.metrics_route import METRICS_ROUTE
 from views.room.bar import draw_room_bar
@@ -37,7 +38,10 @@ def main() -> None:
     st.html(STYLE_SHEET)
     page = st.navigation(navigation_pages())
     draw_room_bar(is_room_page=page.url_path == ROOM.url_path)
-    page.run()
+    try:
+        page.run()
+    finally:  # a page may also end by stopping, while it waits for its model
+        import_what_is_heavy_soon()
 
 
 if st.runtime.exists():
