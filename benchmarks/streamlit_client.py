@@ -120,8 +120,9 @@ class Tab:
     async def tell(self, key: str, event: str, value: Any) -> float:
         """What a component's script says by itself (`setTriggerValue`). Seconds until the answer."""
         [component] = [drawn.id for drawn in self._components(key)]
+        trigger = f"$$STREAMLIT_INTERNAL_KEY_{component}__events"
         told = json.dumps([{"event": event, "value": value}])
-        return await self._rerun(WidgetState(id=f"$$STREAMLIT_INTERNAL_KEY_{component}__events", json_trigger_value=told))
+        return await self._rerun(WidgetState(id=trigger, json_trigger_value=told))
 
     # -- what a reader sees --
 
