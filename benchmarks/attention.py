@@ -1,13 +1,13 @@
 """Paged attention against the ways to do without: how long one layer takes, and what paging costs.
 
-Usage: python -m benchmarks.attention [--json] [--phase decode|prefill] [--batch 1 16] [--context 200 1000]
+Usage: python -m benchmarks.attention [--json] [--phase decode prefill] [--batch 1 16] [--context 200 1000]
            [--block-size 1 4 16 64 256] [--dtype float32 bfloat16] [--heads 9 3] [--head-dim 64] [--rounds 7] [--flex]
 
 All contestants take turns within each round, over as many layers' caches as outgrow the processor's own, as in a
-real step; a figure is the median of the rounds, in milliseconds a layer. `paged:contiguous` compares the default
-backend with PyTorch's attention over contiguous tensors; `of copy bandwidth` is what it reads a second, over what a
-plain copy moves. PyTorch's flex_attention joins in decode on a GPU, and with `--flex` on a CPU too, where it needs a
-C++ compiler and minutes.
+real step (two layers in prefill, whose arithmetic outweighs its reading); a figure is the median of the rounds, in
+milliseconds a layer. `paged:contiguous` compares the default backend with PyTorch's attention over contiguous tensors;
+`of copy bandwidth` is what it reads a second, over what a plain copy moves. PyTorch's
+flex_attention joins in decode on a GPU, and with `--flex` on a CPU too, where it needs a C++ compiler and minutes.
 """
 
 import argparse
@@ -41,6 +41,11 @@ class Case:
     heads: tuple[int, int]
     head_dim: int
 
+    def num_layers(self) -> int:
+        if self.phase == "prefill":
+            return 2
+        return min(MOST_LAYERS, max(2, math.ceil(CACHED_BYTES / self.bytes_read())))
+
     def bytes_read(self) -> int:
         """Keys and values of one layer."""
         dtype: torch.dtype = getattr(torch, self.dtype)
@@ -58,12 +63,13 @@ def main() -> None:
     copy_bandwidth = measure_copy_bandwidth(device)
     rows = []
     for case in cases_of(options):
-        progress(f"{case.batch} x {case.context}, block {case.block_size}, {case.dtype} ...")
-        contestants, num_layers = line_up(case, device, options.flex)
-        times = race(contestants, num_layers, options.rounds, device)
+        progress(f"{case.phase}, {case.batch} x {case.context}, block {case.block_size}, {case.dtype} ...")
+        contestants = line_up(case, device, options.flex)
+        times = race(contestants, case.num_layers(), options.rounds, device)
         best = times[default.name]
         row: Row = {
-            "batch": case.batch, "context": case.context, "block": case.block_size, "dtype": case.dtype,
+            "phase": case.phase, "batch": case.batch, "context": case.context, "block": case.block_size,
+            "dtype": case.dtype,
             **{name: round(1e3 * seconds, 4) for name, seconds in times.items()},
             "paged:contiguous": round(best / times["contiguous SDPA"], 2),
             "of copy bandwidth": round(case.bytes_read() / best / copy_bandwidth, 2),
@@ -75,7 +81,7 @@ def main() -> None:
 def parse_options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--json", action="store_true")
-    parser.add_argument("--phase", choices=("decode", "prefill"), default="decode")
+    parser.add_argument("--phase", nargs="+", choices=("decode", "prefill"), default=["decode", "prefill"])
     parser.add_argument("--batch", nargs="+", type=int, default=[1, 16])
     parser.add_argument("--context", nargs="+", type=int, default=[200, 1000])
     parser.add_argument("--block-size", nargs="+", type=int, default=[1, 4, 16, 64, 256])
@@ -88,24 +94,23 @@ def parse_options() -> argparse.Namespace:
 
 
 def cases_of(options: argparse.Namespace) -> Iterator[Case]:
-    for dtype, block_size, batch, context in product(
-        options.dtype, options.block_size, options.batch, options.context
+    for phase, dtype, block_size, batch, context in product(
+        options.phase, options.dtype, options.block_size, options.batch, options.context
     ):
-        yield Case(batch, context, block_size, dtype, options.phase, tuple(options.heads), options.head_dim)
+        yield Case(batch, context, block_size, dtype, phase, tuple(options.heads), options.head_dim)
 
 
-def line_up(case: Case, device: torch.device, flex: bool) -> tuple[dict[str, Contestant], int]:
-    """The contestants over the same random layers, and how many layers there are."""
+def line_up(case: Case, device: torch.device, flex: bool) -> dict[str, Contestant]:
+    """The contestants over the same random layers."""
     dtype = getattr(torch, case.dtype)
     num_heads, num_kv_heads = case.heads
-    num_layers = min(MOST_LAYERS, max(2, math.ceil(CACHED_BYTES / case.bytes_read())))
     width = math.ceil(case.context / case.block_size)
     shape = (case.batch * width, case.block_size, num_kv_heads, case.head_dim)
 
     def random_cache() -> Tensor:
         return torch.randn(shape, device=device).to(dtype)
 
-    caches = [(random_cache(), random_cache()) for _ in range(num_layers)]
+    caches = [(random_cache(), random_cache()) for _ in range(case.num_layers())]
     table = torch.randperm(shape[0], device=device).view(case.batch, width).int()
     query_len = 1 if case.phase == "decode" else case.context
     query = torch.randn(case.batch * query_len, num_heads, case.head_dim, device=device).to(dtype)
@@ -135,7 +140,7 @@ def line_up(case: Case, device: torch.device, flex: bool) -> tuple[dict[str, Con
     contestants["gather + SDPA"] = lambda i: gather_then_sdpa(query, *caches[i], long_table, case.context)
     contestants["contiguous SDPA"] = lambda i: contiguous_sdpa(query, *slabs[i])
     check_agreement(contestants, 2e-5 if dtype == torch.float32 else 5e-2)
-    return contestants, num_layers
+    return contestants
 
 
 def check_agreement(contestants: dict[str, Contestant], tolerance: float) -> None:

@@ -55,13 +55,21 @@ BFLOATS = ir.VectorType(BFloat(), 2 * LANES)
 
 @cache
 def has_wide_registers() -> bool:
-    return bool(binding.get_host_cpu_features().get("avx512f"))
+    return "avx512f" in _features()
 
 
 @cache
 def multiplies_bfloat16() -> bool:
     """Whether this processor adds products of bfloat16 pairs to float32 sums, in 512-bit registers."""
-    return has_wide_registers() and bool(binding.get_host_cpu_features().get("avx512bf16"))
+    return {"avx512f", "avx512bf16"} <= _features()
+
+
+def _features() -> set[str]:
+    """Of the processor that Numba compiles for: this one, or what NUMBA_CPU_FEATURES says."""
+    told = numba.config.CPU_FEATURES
+    if told is not None:
+        return {name.removeprefix("+") for name in told.split(",") if name.startswith("+")}
+    return {name for name, present in binding.get_host_cpu_features().items() if present}
 
 
 @numba.njit(inline="always")
