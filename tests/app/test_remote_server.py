@@ -46,7 +46,7 @@ def counted(num_messages: int) -> dict[str, str]:
         "report.num_stored": str(totals["BlockStored"]),
         "report.num_removed": str(totals["BlockRemoved"]),
         "report.pool_blocks": "24",
-        "report.occupancy": f"{held.total() / 24:.0%}",
+        "report.occupancy": f"{100 * held.total() / 24:.0f} %",
     }
 
 

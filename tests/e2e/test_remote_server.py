@@ -68,7 +68,7 @@ def test_what_a_client_sends_is_seen_as_it_is_in_the_pool(remote: RemotePage, se
     expect(remote.forest).to_contain_text(forest, timeout=MODEL_MILLISECONDS)
     expect(remote.page.locator("img[src=x]")).to_have_count(0)
     expect(remote.page.get_by_text("stored blocks (physical place unknown)")).to_be_visible()
-    expect(remote.page.locator(".st-key-remote_map")).not_to_contain_text("ref_cnt")
+    expect(remote.page.locator(".st-key-remote_map")).not_to_contain_text("ref_cnt", use_inner_text=True)
 
 
 def test_a_prompt_from_the_page_is_answered_and_its_blocks_are_marked(remote: RemotePage, served: ServedEngine) -> None:
@@ -125,7 +125,7 @@ def test_the_recorded_stream_opens_with_one_click_and_shows_the_right_numbers(re
     remote.expect_figure("num_blocks", "21")
     remote.expect_figure("num_stored", "37")
     remote.expect_figure("num_removed", "16")
-    remote.expect_figure("occupancy", "88%")
+    remote.expect_figure("occupancy", "88 %")
     expect(remote.cards).to_have_count(21)
     expect(remote.page.get_by_text("Recorded: this happened earlier")).to_be_visible()
     remote.press("close_remote")
