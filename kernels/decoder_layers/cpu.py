@@ -21,7 +21,7 @@ from kernels.grouped_product.cpu import multiply_four_bits
 from kernels.numba_math import clock, compiled
 from kernels.paged_attention.cpu_batch import attend_batch
 from kernels.rms_norm.cpu import normalise_rows
-from kernels.rotary_write_kv.cpu import _turn_and_store
+from kernels.rotary_write_kv.cpu import turn_and_store
 from kernels.silu_mul.cpu import gate_rows
 from kernels.tiled_product import bf16
 from kernels.tiled_product.cpu import multiply_tiles
@@ -101,7 +101,7 @@ def _layers(bits: int) -> Any:
                 now = _book(BETWEEN, now, ticks)
                 product(bits, matrix[QKV], all_heads, size, normed, count, qkv)
                 now = _book(PRODUCTS, now, ticks)
-                _turn_and_store(
+                turn_and_store(
                     qkv, cos[first * half :], sin[first * half :], keys, values, slot_mapping[first:end],
                     num_heads, num_kv_heads, head_dim, query[first * width :],
                 )  # fmt: skip

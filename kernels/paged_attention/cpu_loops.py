@@ -4,8 +4,8 @@ A *work item* is the token of one sequence against SHARE of its keys, for all he
 in memory order and each row only once. Splitting over keys keeps all cores busy on a single long sequence; the partial
 results are merged by their log-sum-exp (flash-decoding). The split depends on the sequence alone, so its batch mates
 never change a bit of its result.
+
 Offsets into the flat caches are unsigned: a signed index would cost the inner loops a test for negative values.
-All functions of one dispatch live in this file, because Numba's cache on disk notices edits here and nowhere else.
 """
 
 from math import inf

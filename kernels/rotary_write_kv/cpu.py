@@ -16,7 +16,7 @@ def rotary_write_kv(
     num_tokens, all_heads, head_dim = qkv.shape
     num_kv_heads = key_cache.shape[2]
     query = torch.empty(num_tokens, all_heads - 2 * num_kv_heads, head_dim, dtype=qkv.dtype)
-    _turn_and_store(
+    turn_and_store(
         flat_view(qkv.contiguous()), lasting_view(cos), lasting_view(sin), lasting_view(key_cache),
         lasting_view(value_cache),
         slot_mapping.numpy(), query.shape[1], num_kv_heads, head_dim, flat_view(query),
@@ -25,7 +25,7 @@ def rotary_write_kv(
 
 
 @compiled()
-def _turn_and_store(
+def turn_and_store(
     qkv,  # [num_tokens * (num_heads + 2 * num_kv_heads) * head_dim]
     cos,  # [num_tokens * head_dim / 2] float32
     sin,  # [num_tokens * head_dim / 2] float32
