@@ -68,7 +68,7 @@ def test_a_reservation_that_comes_later_covers_no_word_and_hears_the_pointer(pag
 
 
 def test_a_pool_as_the_live_page_opens_with_shows_words_and_every_holder(page: Page, maps: AppServer) -> None:
-    """Where a block's name leaves its holders no room, its number alone stands there."""
+    """Where holders have no room, a count of one is left out, and then the word before a block's number."""
     page.set_viewport_size({"width": 990, "height": 900})
     the_map = open_map(page, maps, "scene=three_answers&position=2")
     state = three_answers().at(2)
@@ -76,7 +76,7 @@ def test_a_pool_as_the_live_page_opens_with_shows_words_and_every_holder(page: P
     assert (state.blocks[shared].ref_cnt, state.blocks[private].ref_cnt) == (3, 1)
     words = the_map.locator(f".blk[data-block='{shared}'] .piece")
     expect(words).to_have_text(["Once", "upon", "a", "time"])
-    for block, name, holders in ((shared, "0", ["+2", "A"]), (private, str(private), ["A1"])):
+    for block, name, holders in ((shared, "0", ["+2", "A"]), (private, f"block {private}", ["A1"])):
         drawn = the_map.locator(f".blk[data-block='{block}']")
         expect(drawn.locator(".name")).to_have_text(name)
         expect(drawn.locator(".chip:visible")).to_have_text(holders)

@@ -138,7 +138,7 @@ class BlockGrid {
     putText(card.letter, size < 7 ? "" : text);
   }
 
-  // Name, state and holders. The name is cut to its number where the holders would have no room beside it.
+  // Name, state and holders. Where the holders would have no room, a count of one is left out, then the word "block".
   paintHeader(card, status, lead) {
     const { owners } = card.block;
     const { pad, header, detail } = this.plan;
@@ -149,8 +149,10 @@ class BlockGrid {
       return;
     }
     const side = (text ? 16 : 13) * unit;
-    const long = this.headerWords(card, status, lead, side, this.nameOf(card, text));
-    const words = owners.length && !long.labels.length ? this.headerWords(card, status, lead, side, String(card.id)) : long;
+    const name = this.nameOf(card, text);
+    let words = this.headerWords(card, status, lead, side, name, text);
+    if (owners.length === 1 && !words.labels.length) words = this.headerWords(card, status, lead, side, name, false);
+    if (owners.length && !words.labels.length) words = this.headerWords(card, status, lead, side, String(card.id), text);
     putText(card.name, words.name);
     putText(card.ref, words.state);
     let right = card.box.w - pad - words.taken;
@@ -170,12 +172,12 @@ class BlockGrid {
     return text ? said("block {id}", { id }) : String(id);
   }
 
-  // What fits in a header beside the name: the state, and chips in the pixels that it leaves.
-  headerWords(card, status, lead, side, name) {
+  // What fits in a header beside the name: the state, and chips in the pixels that it leaves. isRoomy: ones are counted.
+  headerWords(card, status, lead, side, name, isRoomy) {
     const { ruler, unit } = this.map.picture;
     const text = this.plan.detail === "text";
     const room = card.box.w - 2 * this.plan.pad - ruler.width(name) - 8 * unit;
-    const state = status === "used" ? this.countText(card.block, text) : this.stateText(status, room);
+    const state = status === "used" ? this.countText(card.block, isRoomy) : this.stateText(status, room);
     const taken = state ? ruler.width(state) + 8 * unit : 0;
     const labels = this.chipLabels(card.block.owners, lead, room - taken, side + 2 * unit);
     return { name, labels, taken, state: card.next && text ? this.nextText(status, room) : state };
@@ -208,9 +210,9 @@ class BlockGrid {
   }
 
   // ref_cnt of a used block, with a mark when its content can be found by others.
-  countText(block, roomy) {
-    const count = block.owners.length > 1 || roomy ? `×${block.owners.length}` : "";
-    return block.cached && roomy ? `# ${count}` : count;
+  countText(block, isRoomy) {
+    const count = block.owners.length > 1 || isRoomy ? `×${block.owners.length}` : "";
+    return [block.cached && this.plan.detail === "text" ? "#" : "", count].filter(Boolean).join(" ");
   }
 
   // The card's top edge, divided among its holders.
