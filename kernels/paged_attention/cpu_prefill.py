@@ -30,7 +30,7 @@ from kernels.paged_attention.cpu_tiles import (
     load_keys,
     load_values,
     steps_of,
-    turn_row,
+    turn_rows,
     weights_of,
 )
 
@@ -206,12 +206,14 @@ def _load_rows(batch, sizes, band, begin, shift, kv_head, first_row, num_rows):
     """Turn the band's rows on their side; those past the last one repeat it, so that all panels are whole."""
     num_heads, num_kv_heads, head_dim, _ = sizes
     group, panel_size = num_heads // num_kv_heads, U(len(band.panels) // PANELS)
-    for r in range((num_rows + ROWS - 1) // ROWS * ROWS):
-        row = U(first_row + min(r, num_rows - 1))
-        token, head = U(begin) + row // group, kv_head * group + row % group
-        band.positions[r] = np.int64(token) + shift
-        to = U(r // ROWS) * panel_size + U(r % ROWS)
-        turn_row(batch.query, (token * num_heads + head) * head_dim, head_dim, band.panels, to)
+    sources = np.empty(ROWS, np.uintp)
+    for panel in range((num_rows + ROWS - 1) // ROWS):
+        for r in range(panel * ROWS, (panel + 1) * ROWS):
+            row = U(first_row + min(r, num_rows - 1))
+            token, head = U(begin) + row // group, kv_head * group + row % group
+            band.positions[r] = np.int64(token) + shift
+            sources[r - panel * ROWS] = (token * num_heads + head) * head_dim
+        turn_rows(batch.query, sources, head_dim, band.panels, U(panel) * panel_size)
 
 
 @compiled(**INNER)
@@ -274,20 +276,29 @@ def _hide(scores, count, positions, row, first, window):
 
 @compiled(**INNER)
 def _weigh(scores, count, maxima, totals, row, shrink):
-    """Turn scores into softmax weights, and see what the sums so far are worth beside the new maxima."""
+    """Turn scores into softmax weights, and see what the sums so far are worth beside the new maxima.
+
+    BESIDE keys at a time, so that a row's maximum and total stay in a register for as many steps.
+    """
     for r in range(U(ROWS)):
         shrink[r] = maxima[row + r]
-    for k in range(count):
+    for k in range(U(0), count, U(BESIDE)):
         for r in range(U(ROWS)):
-            maxima[row + r] = max(maxima[row + r], scores[k * U(ROWS) + r])
+            maximum = maxima[row + r]
+            for at in range(U(BESIDE)):
+                maximum = max(maximum, scores[(k + at) * U(ROWS) + r])
+            maxima[row + r] = maximum
     for r in range(U(ROWS)):
         shrink[r] = exponential(shrink[r] - maxima[row + r])
         totals[row + r] *= shrink[r]
-    for k in range(count):
+    for k in range(U(0), count, U(BESIDE)):
         for r in range(U(ROWS)):
-            at = k * U(ROWS) + r
-            scores[at] = exponential(scores[at] - maxima[row + r])
-            totals[row + r] += scores[at]
+            maximum, total = maxima[row + r], totals[row + r]
+            for at in range(U(BESIDE)):
+                weight = exponential(scores[(k + at) * U(ROWS) + r] - maximum)
+                scores[(k + at) * U(ROWS) + r] = weight
+                total += weight
+            totals[row + r] = total
 
 
 @compiled(**INNER)

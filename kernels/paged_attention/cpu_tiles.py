@@ -12,7 +12,7 @@ import numpy as np
 from numba.core import types
 from numba.extending import overload
 
-from kernels.numba_math import INNER, rounded_pair, widen
+from kernels.numba_math import INNER, compiled, rounded_pair, widen
 from kernels.paged_attention.cpu_panels import ROWS
 from kernels.paged_attention.cpu_vectors import multiplies_bfloat16
 
@@ -45,25 +45,42 @@ def _choose_steps_of(count, kind):
     return lambda count, kind: count
 
 
-def turn_row(query, start, head_dim, panels, to):
-    """One row, from `start` on, to a column of its panel."""
+def turn_rows(query, sources, head_dim, panels, to):
+    """ROWS rows to the columns of a panel that starts at `to`: the row of column r starts at sources[r]."""
 
 
-@overload(turn_row, jit_options=INNER)
-def _choose_turn_row(query, start, head_dim, panels, to):
-    def words(query, start, head_dim, panels, to):
-        bits = query.view(np.uint32)
-        for i in range(head_dim // U(2)):
-            at = start + U(2) * i
-            panels[to + i * U(ROWS)] = rounded_pair(bits[at], bits[at + U(1)])
-        if head_dim % U(2) == U(1):
-            panels[to + head_dim // U(2) * U(ROWS)] = rounded_pair(bits[start + head_dim - U(1)], np.uint32(0))
+@overload(turn_rows, jit_options=INNER)
+def _choose_turn_rows(query, sources, head_dim, panels, to):
+    def words(query, sources, head_dim, panels, to):
+        _turn_words(query.view(np.uint32), sources, head_dim, panels, to)
 
-    def numbers(query, start, head_dim, panels, to):
+    def numbers(query, sources, head_dim, panels, to):
         for i in range(head_dim):
-            panels[to + i * U(ROWS)] = query[start + i]
+            for r in range(U(ROWS)):
+                panels[to + i * U(ROWS) + r] = query[sources[r] + i]
 
     return words if panels.dtype == types.uint32 else numbers
+
+
+@compiled(**INNER)
+def _turn_words(bits, sources, head_dim, panels, to):
+    for i in range(head_dim // U(2)):
+        for r in range(U(ROWS)):
+            at = sources[r] + U(2) * i
+            panels[to + i * U(ROWS) + r] = rounded_pair(bits[at], bits[at + U(1)])
+    if head_dim % U(2) == U(1):
+        for r in range(U(ROWS)):
+            last = rounded_pair(bits[sources[r] + head_dim - U(1)], np.uint32(0))
+            panels[to + head_dim // U(2) * U(ROWS) + r] = last
+
+
+@compiled(**INNER)
+def _copy_rows(cache, offsets, part, num_keys, width, keys, stride):
+    """Rows of `width` elements; offsets count parts of one."""
+    for k in range(num_keys):
+        to, start = k * stride, offsets[k] // part
+        for i in range(width):
+            keys[to + i] = cache[start + i]
 
 
 def load_keys(cache, offsets, num_keys, padded, head_dim, keys):
@@ -73,10 +90,11 @@ def load_keys(cache, offsets, num_keys, padded, head_dim, keys):
 @overload(load_keys, jit_options=INNER)
 def _choose_load_keys(cache, offsets, num_keys, padded, head_dim, keys):
     def words(cache, offsets, num_keys, padded, head_dim, keys):
-        stride, halves = U(len(keys) // KEYS), keys.view(np.uint16)
-        for k in range(num_keys):
-            for i in range(head_dim):  # an odd head_dim leaves the last half 0
-                halves[k * U(2) * stride + i] = cache[offsets[k] + i]
+        stride = U(len(keys) // KEYS)
+        if head_dim % U(2) == U(0):
+            _copy_rows(cache.view(np.uint32), offsets, U(2), num_keys, stride, keys, stride)
+        else:  # which leaves the last half 0
+            _copy_rows(cache, offsets, U(1), num_keys, head_dim, keys.view(np.uint16), U(2) * stride)
         fill(keys, num_keys * stride, padded * stride, 0)
 
     def numbers(cache, offsets, num_keys, padded, head_dim, keys):
