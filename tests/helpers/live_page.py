@@ -87,9 +87,6 @@ class LivePage:
     def requests(self) -> Locator:
         return self.page.locator("[data-request]")
 
-    def status(self, request_id: str) -> str | None:
-        return self.page.locator(f"[data-request='{request_id}']").get_attribute("data-status")
-
     def figure(self, key: str) -> str:
         return self.page.locator(f"[data-figure='{key}']").inner_text()
 
@@ -135,9 +132,6 @@ class LivePage:
         table = self.page.get_by_role("region", name=caption)
         expect(table).to_be_visible()
         return table.locator("tbody tr")
-
-    def table_of(self, caption: str) -> list[list[str]]:
-        return cells_of(self.unfold_table(caption), "td")
 
     def _text(self, selector: str) -> str:
         content = self.page.locator(selector).text_content()
