@@ -92,8 +92,9 @@ WAYS = {
         (
             "**A freed block is not erased.** A ends and gives its blocks back. Their keys and values stay until "
             "another request takes the block.",
-            "B comes with the same prompt and finds {counters.prefix_cache_hits:token} of it. Its last block is computed "
-            "again, though it is still there: at least one token must be, to have something to choose the next from.",
+            "B comes with the same prompt and finds {counters.prefix_cache_hits:token} of it. Its last block is "
+            "computed again, though it is still there: at least one token must be, to have something to choose the "
+            "next from.",
         ),
     ),
 }
