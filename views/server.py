@@ -30,6 +30,12 @@ SECONDS_OF_A_TURN = 0.0005
 """How long a thread may compute before one that waits gets its turn. When a room turns a page, the engine's thread
 waits for every tab's: twenty busy threads made 90 of 100 ticks up to 107 ms late at Python's own 5 ms, and 22 ms so."""
 
+WARMING_UP = (
+    "Running the model once to warm it up. "
+    "The first time on a machine, the kernels are compiled for its processor: about half a minute"
+)
+"""Measured on two cores: 24 to 26 seconds to compile, 0.3 once that is kept on disk."""
+
 
 @dataclass(frozen=True)
 class ReadyModel:
@@ -96,7 +102,7 @@ def load_and_warm_up(name: str, progress: ProgressCallback) -> ReadyModel:
     from engine.weights import load_model
 
     weights = load_model(name, device=resolve_device("auto"), progress=progress)
-    progress(Progress("load", 0, 0, "Running the model once to warm it up"))
+    progress(Progress("load", 0, 0, WARMING_UP))
     config = EngineConfig(model=name, block_size=4, num_blocks=4)
     engine = Engine(config, load_parts(config, weights))
     engine.generate(["Hello"], SamplingParams(max_tokens=2))
