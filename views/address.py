@@ -11,25 +11,30 @@ from pathlib import Path
 
 import streamlit as st
 
-_SCRIPT = Path(__file__).resolve().parent.parent / "assets" / "address" / "address.js"
-_ADDRESS = st.components.v2.component("address", js=_SCRIPT.read_text(encoding="utf-8"))
+SCRIPTS = Path(__file__).resolve().parent.parent / "assets" / "address"
+HOLD = (SCRIPTS / "hold.js").read_text(encoding="utf-8")
+_ADDRESS = st.components.v2.component("address", js=HOLD + (SCRIPTS / "address.js").read_text(encoding="utf-8"))
 _KEY, _WRITER, _FOUND = "address", "address_writer", "address_found"
 
 
 def keep_in_address(values: Mapping[str, str | None]) -> dict[str, str] | None:
     """Put each value under its name; None takes the name away. What else the address holds stays.
 
-    Returns what the browser found there before a server that knows nothing of it could write, once, else None. The
-    browser tells it after every loss of the connection, also to a server that knows it all.
+    Returns what the browser found there before this session, which knows nothing of it, could write: once, else None.
     """
-    writer = st.session_state.setdefault(_WRITER, secrets.token_hex(8))
+    writer = session_writer()
     data = {"values": dict(values), "writer": writer, "heard": _heard(), "others": st.query_params.to_dict()}
     _ADDRESS(key=_KEY, data=data, height=0, default={"found": None}, on_found_change=_nothing)
     found = st.session_state[_KEY].found
-    if not isinstance(found, dict) or st.session_state.get(_FOUND) == found:
+    if not isinstance(found, dict) or found.get("to") != writer or _FOUND in st.session_state:
         return None
-    st.session_state[_FOUND] = found
+    st.session_state[_FOUND] = True
     return {name: found[name] for name in values if isinstance(found.get(name), str)}
+
+
+def session_writer() -> str:
+    """What tells this session from every other one."""
+    return str(st.session_state.setdefault(_WRITER, secrets.token_hex(8)))
 
 
 def _heard() -> float | None:

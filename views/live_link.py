@@ -28,7 +28,7 @@ TOO_LONG = (
 THE_END = 10**9
 """A position further than any frame: the map goes to the last one, and on with those that come."""
 _ARRIVAL, _AT, _JUMP, _FOUND = "arrival", "at", "look_at_the_end", "found_in_address"
-_LEFT, _IS_BACK = "run_that_was_left", "is_back_on_a_new_server"
+_LEFT = "run_that_was_left"
 
 
 @dataclass
@@ -110,9 +110,7 @@ def draw_address(session: EngineSession) -> None:
     at = step_looked_at()
     place = {"engine": session.name, "run": text, "at": None if at is None else str(at)}
     found = keep_in_address({**place, **in_address()})
-    if found is not None and session.is_unused and _IS_BACK not in st.session_state:
-        # The server was started anew under an open tab.
-        st.session_state[_IS_BACK] = True
+    if found is not None and session.is_unused:  # the server was started anew under an open tab
         session.close()
         st.session_state.pop(_ARRIVAL)
         st.session_state[_FOUND] = found

@@ -1,0 +1,19 @@
+// Before address.js and wake.js. What a page shows from before the server's restart takes no click: it would be lost.
+
+const HOLD_MS = 30000; // whatever happens, a page is usable again after so long
+const REPEAT_MS = 1500; // and twice as long each time: what is told interrupts the script that is to hear it
+
+let release = null;
+
+// Each script holds for a reason of its own; the page is free when none is left.
+function hold(reason, isHeld) {
+  clearTimeout(release);
+  const main = document.querySelector("[data-testid=stMain]");
+  if (!main) return;
+  const reasons = new Set((main.dataset.held ?? "").split(" ").filter(Boolean));
+  if (isHeld) reasons.add(reason);
+  else reasons.delete(reason);
+  main.dataset.held = [...reasons].join(" ");
+  main.toggleAttribute("inert", reasons.size > 0);
+  if (isHeld) release = setTimeout(() => hold(reason, false), HOLD_MS);
+}
