@@ -20,6 +20,7 @@ from views.metrics_route import METRICS_ROUTE
 from views.room.bar import draw_room_bar
 from views.room.lines import ROOM_ROUTES
 from views.streamlit_private import pages_come_from_navigation_only
+from views.wake import wake_after_loss
 
 SIDEBAR_PIXELS = 250
 
@@ -40,6 +41,7 @@ def main() -> None:
     draw_room_bar(is_room_page=page.url_path == ROOM.url_path)
     try:
         page.run()
+        wake_after_loss()
     finally:  # a page may also end by stopping, while it waits for its model
         import_what_is_heavy_soon()
 

@@ -14,7 +14,6 @@ from views.live_settings import chosen_model, rules
 from views.model_loading import wait_for_model
 from views.tab import this_tab
 from views.url_values import correct_address, draw_notes
-from views.wake import wake_after_loss
 
 correct_address(rules())
 tab = this_tab()
@@ -35,4 +34,3 @@ draw_arrival(arrival)
 if waits_for_reset(session, model.weights.name):
     st.html(notice("The new engine settings apply after Reset, which drops the requests there are."))
 draw_engine(tab, session)
-wake_after_loss()
