@@ -11,18 +11,19 @@ number of the last one it heard.
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import streamlit as st
 
-_SESSION, _HEARD = "map_session", "map_reports_heard"
+from views.telling import session_name
+
+_HEARD = "map_reports_heard"
 
 
 def heard(key: str) -> dict[str, Any]:
     """For the browser: the name of this session, and the number of the last position it heard of this map."""
-    return {"session": _session(), "position": _numbers().get((key, "position"))}
+    return {"session": session_name(), "position": _numbers().get((key, "position"))}
 
 
 def hear(key: str, name: str, act: Callable[[], None]) -> None:
@@ -30,7 +31,7 @@ def hear(key: str, name: str, act: Callable[[], None]) -> None:
     report = getattr(st.session_state[key], name)
     if report is None:  # nothing is chosen any more
         act()
-    elif isinstance(report, Mapping) and report.get("session") == _session() and _is_later(key, name, report):
+    elif isinstance(report, Mapping) and report.get("session") == session_name() and _is_later(key, name, report):
         _numbers()[key, name] = report["seq"]
         act()
 
@@ -44,8 +45,3 @@ def _numbers() -> dict[tuple[str, str], int]:
     """By key of the map and name of the report. Numbers grow over all maps of a browser's page."""
     numbers: dict[tuple[str, str], int] = st.session_state.setdefault(_HEARD, {})
     return numbers
-
-
-def _session() -> str:
-    name: str = st.session_state.setdefault(_SESSION, secrets.token_hex(4))
-    return name

@@ -6,36 +6,21 @@
 // (A session would else take what the tab told an earlier one.)
 
 let writer = null; // the session that last wrote here
-let told = null; // when the server was last told what stands here
-let tellings = 0;
-let repetition = null;
 
 export default function address({ data, setStateValue, parentElement }) {
   const names = Object.keys(data.values);
-  const tell = (patience = REPEAT_MS) => {
-    setStateValue("found", { ...read(names), to: data.writer, told, tellings: (tellings += 1) });
-    repetition = setTimeout(() => tell(2 * patience), patience);
-  };
   const isNewWriter = writer !== null && writer !== data.writer;
   writer = data.writer;
   if (isNewWriter && Object.keys(read(names)).length) {
-    rest();
-    told = Date.now();
-    hold("address", true);
-    tell();
+    tellUntilHeard("address", (told) => setStateValue("found", { ...read(names), to: data.writer, ...told }));
   } else {
     write(data.values);
-    if (data.heard === told) rest(); // else this is the picture from before, drawn once more
+    if (data.heard === told) rest("address"); // else this is the picture from before, drawn once more
   }
   return () => {
     const host = parentElement.host ?? parentElement;
-    if (!host.isConnected) rest(); // else a newer render of this page has taken over
+    if (!host.isConnected) rest("address"); // else a newer render of this page has taken over
   };
-}
-
-function rest() {
-  clearTimeout(repetition);
-  hold("address", false);
 }
 
 function read(names) {

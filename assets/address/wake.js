@@ -2,36 +2,19 @@
 // that it does not know yet is lost. So a connection that is there again asks for the whole page, until that comes.
 
 let writer = null; // the session that last drew this page
-let told = null;
-let tellings = 0;
-let repetition = null;
 let stopWatching = () => {};
 
 export default function wake({ data, setStateValue, parentElement }) {
-  const tell = (patience = REPEAT_MS) => {
-    setStateValue("told", { told, tellings: (tellings += 1) });
-    repetition = setTimeout(() => tell(2 * patience), patience);
-  };
-  if (data.writer !== writer || data.heard === told) rest(); // else this is the picture from before, drawn once more
+  if (data.writer !== writer || data.heard === told) rest("wake"); // else this is the picture from before, drawn once more
   writer = data.writer;
   stopWatching();
-  stopWatching = whenConnectedAgain(() => {
-    rest();
-    told = Date.now();
-    hold("wake", true);
-    tell();
-  });
+  stopWatching = whenConnectedAgain(() => tellUntilHeard("wake", (told) => setStateValue("told", told)));
   return () => {
     const host = parentElement.host ?? parentElement;
     if (host.isConnected) return; // a newer render of this page has taken over
     stopWatching();
-    rest();
+    rest("wake");
   };
-}
-
-function rest() {
-  clearTimeout(repetition);
-  hold("wake", false);
 }
 
 // Streamlit says in this attribute how its connection is. Returns what ends the watch.

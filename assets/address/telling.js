@@ -1,9 +1,30 @@
-// Before address.js and wake.js. What a page shows from before the server's restart takes no click: it would be lost.
+// Before address.js and wake.js: the server is told something until it has heard. What a page shows from before the
+// server's restart takes no click meanwhile: it would be lost.
 
 const HOLD_MS = 30000; // whatever happens, a page is usable again after so long
 const REPEAT_MS = 1500; // and twice as long each time: what is told interrupts the script that is to hear it
 
+let told = null; // when the server was last told
+let tellings = 0;
+let repetition = null;
 let release = null;
+
+function tellUntilHeard(reason, say) {
+  rest(reason);
+  told = Date.now();
+  hold(reason, true);
+  repeat(say, REPEAT_MS);
+}
+
+function repeat(say, patience) {
+  say({ told, tellings: (tellings += 1) });
+  repetition = setTimeout(() => repeat(say, 2 * patience), patience);
+}
+
+function rest(reason) {
+  clearTimeout(repetition);
+  hold(reason, false);
+}
 
 // Each script holds for a reason of its own; the page is free when none is left.
 function hold(reason, isHeld) {
