@@ -11,7 +11,7 @@ from playwright.sync_api import Browser
 from tests.helpers.accessibility import expect_no_violations
 from tests.helpers.app_server import AppServer
 from tests.helpers.course_reader import DESKTOP, CourseReader
-from views.course import COURSE, CoursePage
+from views.course import COURSE, ROOM, CoursePage
 
 PAGES = pytest.mark.parametrize("course_page", COURSE, ids=[page.title for page in COURSE])
 PHONE, PROJECTOR = (375, 812), (1024, 768)
@@ -43,3 +43,25 @@ def test_no_page_scrolls_sideways(reader: CourseReader, course_page: CoursePage)
         reader.expect_to_fit(width)
     reader.resize(*DESKTOP.values())
     reader.check()
+
+
+HEIGHTS_AFTER_A_CLICK = """async details => {
+    details.querySelector("summary").click();
+    const heights = [];
+    for (let frame = 0; frame < 30; frame += 1) {
+        await new Promise(requestAnimationFrame);
+        heights.push(Math.round(details.getBoundingClientRect().height));
+    }
+    return heights.slice(2);  // React paints what was asked for in the first ones
+}"""
+
+
+@pytest.mark.parametrize("reader", ["light"], indirect=True)
+def test_a_fold_opens_and_closes_at_once_for_who_asked_for_less_motion(reader: CourseReader) -> None:
+    reader.turn_to(ROOM)
+    fold = reader.page.locator("details", has_text="Take over a room you present")
+    reader.open_everything()  # what is in it loads at the first look
+    closed = set(fold.evaluate(HEIGHTS_AFTER_A_CLICK))
+    opened = set(fold.evaluate(HEIGHTS_AFTER_A_CLICK))
+    assert (len(closed), len(opened)) == (1, 1)
+    assert min(opened) > 2 * min(closed)

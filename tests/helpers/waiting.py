@@ -13,7 +13,8 @@ Value = TypeVar("Value")
 PATIENCE = 30.0
 """Seconds to wait for what a busy machine does late. It costs nothing when all is well."""
 SECONDS_BETWEEN_LOOKS = 0.02
-AT_REST = "[data-testid=stApp][data-test-script-state=notRunning]"
+AT_REST = "[data-testid=stApp][data-test-script-state=notRunning]:not(:has([data-testid=stSkeleton]))"
+"""A skeleton stands for a widget whose code is still loading, and has not its height."""
 
 
 def until(condition: Callable[[], bool], seconds: float = PATIENCE, what: str = "it") -> None:
