@@ -59,6 +59,19 @@ class ModelConfig:
         """Bytes of keys and values one token holds over all layers (PagedAttention paper, section 3)."""
         return 2 * self.num_layers * self.kv_size * bytes_per_element
 
+    @property
+    def num_parameters(self) -> int:
+        """Of an unquantised model of this shape, a head tied to the embedding counted once."""
+        vocabulary = self.vocab_size * self.hidden_size
+        attention = 2 * self.hidden_size * (self.q_size + self.kv_size)
+        if self.architecture == "Qwen2ForCausalLM":  # biases of queries, keys and values
+            attention += self.q_size + 2 * self.kv_size
+        if self.architecture == "Qwen3ForCausalLM":  # norms of queries and keys
+            attention += 2 * self.head_dim
+        layer = attention + 3 * self.hidden_size * self.intermediate_size + 2 * self.hidden_size
+        tables = vocabulary if self.tie_word_embeddings else 2 * vocabulary
+        return tables + self.num_layers * layer + self.hidden_size
+
 
 def parse_hf_config(config: HfConfig) -> ModelConfig:
     """Read a `config.json`. Raises UnsupportedModelError naming what this engine cannot run."""

@@ -16,7 +16,7 @@ HALF_PRECISION = 2
 
 @dataclass(frozen=True, slots=True)
 class ModelFacts:
-    """The numbers of a model that decide what its cache costs. `num_parameters` is None where it is not known.
+    """The numbers of a model that decide what its cache costs.
 
     `max_model_len`: positions the model was made for. `source` names where the numbers are from.
     """
@@ -27,11 +27,11 @@ class ModelFacts:
     num_kv_heads: int
     head_dim: int
     max_model_len: int
-    num_parameters: int | None
+    num_parameters: int
     source: str
 
     @classmethod
-    def of(cls, name: str, config: ModelConfig, num_parameters: int | None = None) -> ModelFacts:
+    def of(cls, name: str, config: ModelConfig) -> ModelFacts:
         """The facts of a model that is loaded, from its own configuration."""
         return cls(
             name=name,
@@ -40,7 +40,7 @@ class ModelFacts:
             num_kv_heads=config.num_kv_heads,
             head_dim=config.head_dim,
             max_model_len=config.max_position_embeddings,
-            num_parameters=num_parameters,
+            num_parameters=config.num_parameters,
             source="the model's own configuration",
         )
 
@@ -92,15 +92,13 @@ def fit_on_card(
     """How many tokens fit on a card of `card_gb` GB, of which a server fills `share`.
 
     Without weights the answer is that of a card kept for the cache alone; what a model needs while it computes is not
-    counted. Raises ValueError when a size is out of range or the number of parameters is needed and not known.
+    counted. Raises ValueError when a size is out of range.
     """
     if not card_gb > 0 or not 0 < share <= 1:
         raise ValueError("A card has more than 0 GB, and the share of it that is filled is above 0 and at most 1.")
-    if with_weights and model.num_parameters is None:
-        raise ValueError(f"The number of parameters of {model.name} is not known.")
     card_bytes = int(card_gb * BYTES_PER_GB)
     usable_bytes = int(card_bytes * share)
-    weight_bytes = (model.num_parameters or 0) * bytes_per_element if with_weights else 0
+    weight_bytes = model.num_parameters * bytes_per_element if with_weights else 0
     kv_bytes = max(usable_bytes - weight_bytes, 0)
     per_token = model.kv_bytes_per_token(bytes_per_element)
     return CardFit(card_bytes, usable_bytes, weight_bytes, kv_bytes, per_token, kv_bytes // per_token)

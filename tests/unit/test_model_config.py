@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from transformers import AutoConfig, AutoModelForCausalLM
 
-from engine.model_config import RopeConfig, parse_hf_config
+from engine.model_config import SUPPORTED_ARCHITECTURES, RopeConfig, parse_hf_config
 from engine.model_errors import UnsupportedModelError
 
 BASE: dict[str, Any] = {
@@ -32,6 +33,17 @@ def test_what_is_left_out_has_its_usual_value() -> None:
 def test_kv_bytes_of_opt_13b_are_those_of_the_paper() -> None:
     opt_13b = BASE | {"hidden_size": 5120, "num_hidden_layers": 40, "num_attention_heads": 40}
     assert parse_hf_config(opt_13b).kv_bytes_per_token(bytes_per_element=2) == 800 * 1024
+
+
+@pytest.mark.parametrize("architecture", SUPPORTED_ARCHITECTURES)
+@pytest.mark.parametrize("is_tied", [False, True])
+def test_parameters_are_as_many_as_transformers_makes(architecture: str, is_tied: bool) -> None:
+    settings = {name: value for name, value in BASE.items() if name != "architectures"}
+    settings |= {"num_key_value_heads": 2, "head_dim": 16, "tie_word_embeddings": is_tied}
+    model_type = architecture.removesuffix("ForCausalLM").lower()
+    model = AutoModelForCausalLM.from_config(AutoConfig.for_model(model_type, **settings))
+    config = parse_hf_config(settings | {"architectures": [architecture]})
+    assert config.num_parameters == sum(parameter.numel() for parameter in model.parameters())
 
 
 @pytest.mark.parametrize(

@@ -111,7 +111,5 @@ def _row(model: ModelFacts, num_bytes: int, card_gb: int) -> dict[str, Any]:
 
 
 def _tokens(model: ModelFacts, num_bytes: int, card_gb: int) -> str:
-    if model.num_parameters is None:
-        return translated("size of weights not known")
     fit: CardFit = fit_on_card(model, card_gb, bytes_per_element=num_bytes)
     return f"{fit.num_tokens:,}" if fit.weights_fit else translated("weights do not fit")
