@@ -150,6 +150,7 @@ def test_i_am_stuck_is_counted_on_the_bar_and_named_for_the_presenter_alone(room
     room.presenter.page.get_by_text("Names (only you can see them)").click()
     expect(room.presenter.page.locator("[data-people=stuck]")).to_have_text("Ada", timeout=PATIENCE)
     expect(room.presenter.page.locator("[data-people=here]")).to_have_text("Ada, Guest 1")
+    expect(room.presenter.page.locator("[data-people=requests]")).to_have_text("A: Ada, B: Guest 1")
     room.ada.stuck.click()
     expect(room.presenter.page.locator("[data-people=stuck]")).to_have_text("nobody", timeout=PATIENCE)
 

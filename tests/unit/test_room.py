@@ -143,7 +143,10 @@ def test_prompts_of_two_people_run_in_one_batch(room: Room) -> None:
     assert [request.status for request in moment.state.requests.values()] == ["running", "running"]
     assert [room.engine.owner_of(name) for name in moment.state.requests] == [ada.id, bob.id]
     assert {name: moment.state.sequences[name].num_tokens for name in ("A", "B")} == {"A": 9, "B": 9}
-    assert desk(room, TOKEN).name_of_owner("B") == "Bob"
+    assert desk(room, TOKEN).requests_under_way() == {"A": "Ada", "B": "Bob"}
+    for _ in range(5):
+        step(room)
+    assert desk(room, TOKEN).requests_under_way() == {}
 
 
 def test_a_room_with_few_blocks_sees_its_own_requests_preempted(tiny: LoadedModel) -> None:

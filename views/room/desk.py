@@ -88,10 +88,13 @@ class Desk:
             tuple(sorted(member.name for member in attendees if member.is_stuck)),
         )
 
-    def name_of_owner(self, request_id: str) -> str:
-        """Whose prompt this is; "" for somebody who has left."""
-        member = self._room.members.get(self._room.engine.owner_of(request_id) or "")
-        return "" if member is None else member.name
+    def requests_under_way(self) -> dict[str, str]:
+        """Who sent each request that has not finished; "" for somebody who has left."""
+        members = self._room.members
+        return {
+            name: members[owner].name if owner in members else ""
+            for name, owner in self._room.engine.owners_under_way().items()
+        }
 
     def counts(self, question: QuestionName, num_choices: int) -> tuple[int, ...]:
         """Answers to a question by choice."""

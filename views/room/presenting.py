@@ -21,6 +21,7 @@ TOKEN_WORDS = (
     "Your presenter's token. It is shown this once: note it now, to take the room over on a second device. "
     "Whoever has it can step, reset and end the room, and read names. This tab keeps it; a reload loses nothing."
 )
+LEFT = "somebody who has left"
 HEALTH_WORDS = "How late a step of Run begins, and how long the model takes for it."
 SECONDS_BETWEEN_LOOKS = 1.0
 
@@ -83,12 +84,19 @@ def _draw_names(the_desk: Desk) -> None:
     people = the_desk.people()
     st.html(
         f'<dl class="pv-people"><dt>Stuck</dt><dd data-people="stuck">{_names(people.stuck)}</dd>'
-        f'<dt>Here</dt><dd data-people="here">{_names(people.names)}</dd></dl>'
+        f'<dt>Here</dt><dd data-people="here">{_names(people.names)}</dd>'
+        f'<dt>Requests under way</dt><dd data-people="requests">{_requests(the_desk)}</dd></dl>'
     )
 
 
 def _names(names: tuple[str, ...]) -> str:
     return ", ".join(escaped(name) for name in names) or "nobody"
+
+
+def _requests(the_desk: Desk) -> str:
+    """`A: Ada, B: Bob`"""
+    pairs = the_desk.requests_under_way().items()
+    return ", ".join(f"{escaped(request_id)}: {escaped(name or LEFT)}" for request_id, name in pairs) or "none"
 
 
 def _draw_token(room: Room) -> None:

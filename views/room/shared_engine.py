@@ -12,7 +12,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from engine.sampling_params import SamplingParams
-from engine.state import RequestState
 from views.engine_session import EngineSession, Moment
 from views.room.lateness import Lateness
 
@@ -79,10 +78,20 @@ class SharedEngine:
 
     def num_under_way(self, owner: str) -> int:
         """Prompts of this owner that have not finished."""
-        return len(self._unfinished_of(owner)) + Counter(prompt.owner for prompt in self._queue)[owner]
+        return len(self._under_way_of(owner)) + Counter(prompt.owner for prompt in self._queue)[owner]
 
     def owner_of(self, request_id: str) -> str | None:
         return self._owners.get(request_id)
+
+    def owners_under_way(self) -> dict[str, str]:
+        """Whose each request is that has not finished, by its name."""
+        moment = self._moment
+        requests = {} if moment is None else moment.state.requests
+        return {
+            name: self._owners[name]
+            for name, request in requests.items()
+            if request.status not in OVER and name in self._owners
+        }
 
     def abort(self, request_id: str) -> None:
         if self._session is not None and request_id in self._owners:
@@ -92,8 +101,8 @@ class SharedEngine:
         """End what somebody who has gone had under way; the blocks come back."""
         with self._lock:
             self._queue = [prompt for prompt in self._queue if prompt.owner != owner]
-            for request in self._unfinished_of(owner):
-                self.abort(request.request_id)
+            for request_id in self._under_way_of(owner):
+                self.abort(request_id)
 
     def step(self, expected_step: int) -> None:
         """One step by hand. A click made on an older picture does nothing."""
@@ -150,7 +159,5 @@ class SharedEngine:
         request_id = self._session.add(prompt.text, prompt.params, as_chat=False)
         self._owners[request_id] = prompt.owner
 
-    def _unfinished_of(self, owner: str) -> list[RequestState]:
-        moment = self._moment
-        requests = {} if moment is None else moment.state.requests
-        return [r for r in requests.values() if self._owners.get(r.request_id) == owner and r.status not in OVER]
+    def _under_way_of(self, owner: str) -> list[str]:
+        return [name for name, its_owner in self.owners_under_way().items() if its_owner == owner]
