@@ -85,19 +85,37 @@ def scenes_payload(scenes: Iterable[Scene], *, title: str = "", trace_id: str | 
     return _payload(frames, title, trace_id)
 
 
+@dataclass(frozen=True)
+class News:
+    """What a map lacks of a run: its frames from number `start` on, each as JSON."""
+
+    trace_id: str
+    start: int
+    texts: list[str]
+
+    @property
+    def end(self) -> int:
+        return self.start + len(self.texts)
+
+    def as_json(self) -> str:
+        """`{trace_id, from, frames}`"""
+        return f'{{"trace_id": {json.dumps(self.trace_id)}, "from": {self.start}, "frames": [{", ".join(self.texts)}]}}'
+
+
 class FrameStream:
     """Frames of a growing trace, step by step, for a live view.
 
-    `messages` only grows. A message with `amend` belongs to the frame before it (something more happened in the
-    same step, say a request arrived), so frame i stays the state after step i. Not thread-safe: one caller at a
-    time, and the trace must not grow during `update`.
+    `texts` only grows: each frame is written as JSON once, for all who watch. (As lists and dicts they would also be
+    most of what Python's garbage collector walks.) A frame with `amend` belongs to the one before it (something more
+    happened in the same step, say a request arrived), so frame i stays the state after step i. Not thread-safe: one
+    caller at a time, and the trace must not grow during `update`.
     """
 
     def __init__(
         self, trace: Trace, trace_id: str | None = None, *, title: str = "", label: Labeller | None = None
     ) -> None:
         """`trace_id` names the run (default: a new name): the map starts afresh when it changes."""
-        self.messages: list[Frame] = []
+        self.texts: list[str] = []
         self.trace_id = trace_id or uuid.uuid4().hex
         self.title = title
         self._trace = trace
@@ -106,30 +124,29 @@ class FrameStream:
         self._step = -1
 
     def update(self) -> int:
-        """Read what the trace has gained. Returns the number of messages so far."""
+        """Read what the trace has gained. Returns the number of frames so far, amendments included."""
         new_events = self._trace.events[self._num_read :]
         self._num_read += len(new_events)
         for step, events in groupby(new_events, key=lambda event: event.step):
             for idle_step in range(self._step + 1, step):
-                self.messages.append(self._writer.frame(idle_step, []))
+                self._add(self._writer.frame(idle_step, []))
             amends = {"amend": True} if step == self._step else {}
-            self.messages.append(self._writer.frame(step, list(events)) | amends)
+            self._add(self._writer.frame(step, list(events)) | amends)
             self._step = step
-        return len(self.messages)
-
-    def payload(self) -> Payload:
-        """Everything so far, for `memory_map`."""
-        return _payload(list(self.messages), self.title, self.trace_id)
+        return len(self.texts)
 
     def opening(self) -> Payload:
         """A payload without frames, for a map that gets them all over its `live` line: the same small thing at
         every rerun, however long the run."""
         return _payload([], self.title, self.trace_id) | {"is_open": True}
 
-    def message(self, trace_id: str | None, have: int) -> Payload:
-        """What a map that has `have` messages of run `trace_id` lacks: `{trace_id, from, frames}`, ready for JSON."""
-        start = min(max(have, 0), len(self.messages)) if trace_id == self.trace_id else 0
-        return {"trace_id": self.trace_id, "from": start, "frames": self.messages[start:]}
+    def news(self, trace_id: str | None, have: int) -> News:
+        """What a map that has `have` frames of run `trace_id` lacks. Another run begins at its start."""
+        start = min(max(have, 0), len(self.texts)) if trace_id == self.trace_id else 0
+        return News(self.trace_id, start, self.texts[start:])
+
+    def _add(self, frame: Frame) -> None:
+        self.texts.append(json.dumps(frame))
 
 
 class _FrameWriter:

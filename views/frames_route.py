@@ -7,10 +7,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
 import weakref
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Protocol
 from urllib.parse import urlparse
 
@@ -18,14 +16,12 @@ from starlette.routing import WebSocketRoute
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from views import server
-from views.frames import FrameStream
+from views.frames import FrameStream, News
 from views.shown_traces import shown_traces
 
 PATH = "api/frames"
 SECONDS_BETWEEN_LOOKS = 0.02
 REFUSED, NOT_UNDERSTOOD = 1008, 1003
-_TEXTS: weakref.WeakKeyDictionary[FrameStream, list[str]] = weakref.WeakKeyDictionary()
-"""Each frame as JSON, written once for all who watch. Only the server's own loop comes here."""
 
 
 class HasFrames(Protocol):
@@ -73,41 +69,16 @@ async def _send_news(socket: WebSocket, find: Callable[[], HasFrames | None], tr
     with contextlib.suppress(WebSocketDisconnect, RuntimeError):  # it hung up while we were sending
         while not hung_up.done():
             if (news := _news(find(), trace_id, have)) is not None:
-                await socket.send_text(_as_json(news))
-                trace_id, have = news.trace_id, news.start + len(news.texts)
+                await socket.send_text(news.as_json())
+                trace_id, have = news.trace_id, news.end
             await asyncio.wait({hung_up}, timeout=SECONDS_BETWEEN_LOOKS)
     hung_up.cancel()
 
 
-@dataclass(frozen=True)
-class News:
-    """Frames of a run from number `start` on, each as JSON."""
-
-    trace_id: str
-    start: int
-    texts: list[str]
-
-
 def _news(source: HasFrames | None, trace_id: str, have: int) -> News | None:
-    if source is None:
+    if source is None or (trace_id, have) == (source.frames.trace_id, len(source.frames.texts)):
         return None
-    frames = source.frames
-    is_known = trace_id == frames.trace_id
-    if is_known and have == len(frames.messages):
-        return None
-    start = min(max(have, 0), len(frames.messages)) if is_known else 0
-    return News(frames.trace_id, start, _texts_of(frames)[start:])
-
-
-def _texts_of(frames: FrameStream) -> list[str]:
-    texts = _TEXTS.setdefault(frames, [])
-    texts += [json.dumps(message) for message in frames.messages[len(texts) :]]
-    return texts
-
-
-def _as_json(news: News) -> str:
-    """What `FrameStream.message` would give."""
-    return f'{{"trace_id": {json.dumps(news.trace_id)}, "from": {news.start}, "frames": [{", ".join(news.texts)}]}}'
+    return source.frames.news(trace_id, have)
 
 
 async def _wait_for_hang_up(socket: WebSocket) -> None:

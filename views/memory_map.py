@@ -75,7 +75,7 @@ def memory_map(
 
     position: the frame to stand at (clamped); None: the last one, and it follows the end as frames come.
     height: pixels the blocks should fit in before they are drawn smaller. live: path of a WebSocket route that
-    sends further frames (protocol: `js/55_live.js`, made by `FrameStream.message`). follows: another map on the page,
+    sends further frames (protocol: `js/55_live.js`, made by `FrameStream.news`). follows: another map on the page,
     whose slider moves this one too. followed: a sequence and a position in it, a token that the page speaks of: lit
     while nobody points at anything. on_move, on_select: callbacks,
     run before the rerun that a released slider or a click causes.

@@ -73,7 +73,7 @@ def test_a_rerun_sends_the_map_no_frames_only_where_to_get_them(open_page: OpenP
     session = server.open_sessions().find(payload["trace_id"])
     assert session is not None
     assert path == path_of(session)
-    messages = session.frames.message(None, 0)["frames"]
+    messages = [json.loads(text) for text in session.frames.texts]
     assert [frame["step"] for frame in messages if not frame.get("amend")] == [0, 1, 2]
 
 

@@ -28,7 +28,7 @@ def test_a_trace_comes_back_with_a_frame_for_every_step() -> None:
     trace = busy()
     opened = read_trace(trace.to_json(), "mine.json")
     assert opened.trace.events == trace.events
-    messages = opened.frames.message(None, 0)["frames"]
+    messages = [json.loads(text) for text in opened.frames.texts]
     assert len([m for m in messages if not m.get("amend")]) == trace.num_steps + 1
     assert opened.frames.opening()["title"] == "mine.json"
 

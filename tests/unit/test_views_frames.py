@@ -135,14 +135,15 @@ class TestFrameStream:
             engine.step()
             stream.update()
         reader, state = FrameReader(), CacheState()
-        for message in stream.messages:
+        messages = [json.loads(text) for text in stream.texts]
+        for message in messages:
             reader.apply(message)
         for event in engine.trace:
             state.apply(event)
         assert reader.picture() == picture_of(state)
-        frames = [message for message in stream.messages if "amend" not in message]
+        frames = [message for message in messages if "amend" not in message]
         assert [frame["step"] for frame in frames] == list(range(engine.trace.num_steps + 1))
-        amended = [message["step"] for message in stream.messages if "amend" in message]
+        amended = [message["step"] for message in messages if "amend" in message]
         assert amended == [0, 1]
 
     def test_nothing_new_is_nothing_sent(self) -> None:
@@ -152,7 +153,9 @@ class TestFrameStream:
     def test_a_map_is_sent_what_it_lacks(self) -> None:
         stream = FrameStream(fox(), "run-1")
         stream.update()
-        assert stream.message("run-1", 7) == {"trace_id": "run-1", "from": 7, "frames": stream.messages[7:]}
-        assert stream.message("run-1", 99)["frames"] == []
-        assert stream.message("an older run", 7)["from"] == 0
-        assert len(stream.message(None, -3)["frames"]) == 9
+        sent = json.loads(stream.news("run-1", 7).as_json())
+        assert sent == {"trace_id": "run-1", "from": 7, "frames": [json.loads(text) for text in stream.texts[7:]]}
+        assert stream.news("run-1", 7).end == 9
+        assert stream.news("run-1", 99).texts == []
+        assert stream.news("an older run", 7).start == 0
+        assert len(stream.news(None, -3).texts) == 9

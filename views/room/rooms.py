@@ -8,6 +8,7 @@ import time
 from collections import deque
 from collections.abc import Callable
 
+from views.garbage import collect_if_due
 from views.room import codes
 from views.room.limits import RefusedError
 from views.room.room import Room
@@ -76,6 +77,7 @@ class Rooms:
             except Exception:
                 logging.getLogger(__name__).exception("a room failed")
                 room.end(BROKEN)
+            collect_if_due(due - time.monotonic())
             self._stop.wait(max(0.0, due - time.monotonic()))
         with self._lock:
             if room.is_over:

@@ -30,14 +30,14 @@ async def serve_frames(socket: WebSocket) -> None:
     engine, stream = SHARED["engine"], SHARED["stream"]
     await socket.accept()
     hello = await socket.receive_json()
-    await socket.send_json(stream.message(hello["trace_id"], hello["have"]))
+    await socket.send_text(stream.news(hello["trace_id"], hello["have"]).as_json())
     SHARED["hellos"].append(hello["have"])
     for _ in range(2):
-        sent = len(stream.messages)
+        sent = len(stream.texts)
         if engine.has_unfinished_requests():
             engine.step()
         stream.update()
-        await socket.send_json(stream.message(stream.trace_id, sent))
+        await socket.send_text(stream.news(stream.trace_id, sent).as_json())
     await socket.close(1012)
 
 
