@@ -14,7 +14,6 @@ import argparse
 import math
 import statistics
 import sys
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import product
@@ -23,11 +22,10 @@ import torch
 from torch import Tensor
 
 from benchmarks.attention_rivals import contiguous_sdpa, flex_sdpa, gather_then_sdpa, plain_loop
+from benchmarks.bandwidth import UNCACHED_BYTES, copy_bandwidth, seconds_of
 from benchmarks.tables import Row, progress, show
 from kernels.backend import select_backend
 
-CACHED_BYTES = 192 << 20
-"""Caches of all layers together hold at least this much, so that no processor cache keeps them."""
 MOST_LAYERS = 30
 
 
@@ -44,7 +42,7 @@ class Case:
     def num_layers(self) -> int:
         if self.phase == "prefill":
             return 2
-        return min(MOST_LAYERS, max(2, math.ceil(CACHED_BYTES / self.bytes_read())))
+        return min(MOST_LAYERS, max(2, math.ceil(UNCACHED_BYTES / self.bytes_read())))
 
     def bytes_read(self) -> int:
         """Keys and values of one layer."""
@@ -60,7 +58,7 @@ def main() -> None:
     options = parse_options()
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     default = select_backend("auto", device)
-    copy_bandwidth = measure_copy_bandwidth(device)
+    bandwidth = copy_bandwidth(device)
     rows = []
     for case in cases_of(options):
         progress(f"{case.phase}, {case.batch} x {case.context}, block {case.block_size}, {case.dtype} ...")
@@ -72,7 +70,7 @@ def main() -> None:
             "dtype": case.dtype,
             **{name: round(1e3 * seconds, 4) for name, seconds in times.items()},
             "paged:contiguous": round(best / times["contiguous SDPA"], 2),
-            "of copy bandwidth": round(case.bytes_read() / best / copy_bandwidth, 2),
+            "of copy bandwidth": round(case.bytes_read() / best / bandwidth, 2),
         }  # fmt: skip
         rows.append(row)
     show(rows, as_json=options.json, command=f"python -m benchmarks.attention {' '.join(sys.argv[1:])}")
@@ -177,28 +175,6 @@ def replay(contestant: Contestant, num_layers: int, device: torch.device) -> Cal
     with torch.cuda.graph(graph):
         layers()
     return graph.replay
-
-
-def seconds_of(run: Callable[[], None], device: torch.device) -> float:
-    if device.type == "cuda":
-        torch.cuda.synchronize()
-    start = time.perf_counter()
-    run()
-    if device.type == "cuda":
-        torch.cuda.synchronize()
-    return time.perf_counter() - start
-
-
-def measure_copy_bandwidth(device: torch.device) -> float:
-    """Bytes a second, read and written, of the best of five large copies."""
-    source = torch.ones(CACHED_BYTES, dtype=torch.uint8, device=device)
-    target = torch.empty_like(source)
-
-    def copy() -> None:
-        target.copy_(source)
-
-    best = min(seconds_of(copy, device) for _ in range(5))
-    return 2 * CACHED_BYTES / best
 
 
 if __name__ == "__main__":

@@ -5,7 +5,9 @@ Usage: python -m benchmarks.scaling [--json] [--batch 1 4 16] [--context 100 400
 
 A figure is the median step of all rounds, in which the rows take turns. `beside the first` is over the first context
 of the same batch and pool. `pool` is how many times the blocks that the batch needs at most: the free ones should cost
-nothing. `KB a request` are the keys and values it holds, its last block included, `KB used` those it has written.
+nothing. `KV floor ms` is how long this machine takes to read as many bytes as attention must, as fast as it reads at
+all (measured in the same run). `KB a request` are the keys and values it holds, its last block included, `KB used`
+those it has written.
 """
 
 from __future__ import annotations
@@ -20,6 +22,7 @@ from itertools import product
 
 import torch
 
+from benchmarks.bandwidth import read_bandwidth
 from benchmarks.tables import Row, progress, show
 from engine import Engine, EngineConfig, SamplingParams
 from engine.loading import load_parts
@@ -47,7 +50,8 @@ def main() -> None:
             engine = decoding_engine(loaded, "auto", case, options.block_size, options.steps + 3)
             seconds[case] += seconds_of_steps(engine, options.steps)
             held[case] = memory_of_a_request(engine)
-    rows = [row_of(case, seconds, held[case]) for case in cases]
+    bandwidth = read_bandwidth(torch.device(device))
+    rows = [row_of(case, seconds, held[case], bandwidth) for case in cases]
     show(
         rows, as_json=options.json, command=f"python -m benchmarks.scaling {' '.join(sys.argv[1:])}",
         notes=[f"{loaded.name} in {loaded.dtype} on {device}, blocks of {options.block_size}"],
@@ -109,7 +113,7 @@ def memory_of_a_request(engine: Engine) -> tuple[float, float]:
     return usage.num_held_slots * bytes_per_token / running, usage.num_written_slots * bytes_per_token / running
 
 
-def row_of(case: Case, seconds: dict[Case, list[float]], held: tuple[float, float]) -> Row:
+def row_of(case: Case, seconds: dict[Case, list[float]], held: tuple[float, float], bandwidth: float) -> Row:
     median = statistics.median(seconds[case])
     first = next(c for c in seconds if (c.batch, c.pool) == (case.batch, case.pool))
     return {
@@ -118,6 +122,7 @@ def row_of(case: Case, seconds: dict[Case, list[float]], held: tuple[float, floa
         "pool": case.pool,
         "step ms": round(1e3 * median, 2),
         "beside the first": round(median / statistics.median(seconds[first]), 2),
+        "KV floor ms": round(1e3 * case.batch * held[1] / bandwidth, 2),
         "KB a request": round(held[0] / 1024, 1),
         "KB used": round(held[1] / 1024, 1),
     }

@@ -84,26 +84,32 @@ def _work(
     query, key_cache, value_cache, block_table, sizes, scale, soft_cap,
     items,  # [num_items, 6]
     splits,  # [num_splits * 3]
-    taken,  # [1] how many items the threads have begun
+    taken,  # [1] how many items the threads have claimed
     part_out,  # [num_parts * num_heads * head_dim]
     part_lse,  # [num_parts * num_heads]
     out, lse,
 ):  # fmt: skip
-    """One thread's share: the next item whenever it is free, since items differ in length and cores in speed."""
+    """One thread's share: the next item whenever it is free, since items differ in length and cores in speed.
+
+    It claims one ahead, whose first keys are fetched while it ends the one before.
+    """
     num_heads, _, head_dim, _ = sizes
     width = num_heads * head_dim
     query_words = np.empty(width // U(2), np.uint32)
     scores = np.empty(num_heads * U(CHUNK), np.float32)
     weights = np.empty(num_heads * U(CHUNK // 2), np.uint32)
     offsets = np.empty(SHARE + CHUNK, np.uintp)
-    i = fetch_add(taken, 0, 1)
+    i, following = fetch_add(taken, 0, 1), fetch_add(taken, 0, 1)
+    if i < len(items):
+        _fetch_first_keys(key_cache, block_table, items, i, sizes, offsets)
     while i < len(items):
-        s, token, start, stop = items[i, 0], U(items[i, 1]), items[i, 2], items[i, 3]
+        token, start, stop = U(items[i, 1]), items[i, 2], items[i, 3]
         split, part = items[i, 4], U(items[i, 5])
         into_out, into_lse, row = (out, lse, token) if split == WHOLE else (part_out, part_lse, part)
+        _locate(block_table, items, i, following, sizes, offsets)
         _attend_item(
             query[token * width : (token + U(1)) * width], query_words, key_cache, value_cache,
-            block_table[s], start, stop, sizes, scale, soft_cap, scores, weights, offsets,
+            offsets, stop - start, sizes, scale, soft_cap, scores, weights,
             into_out[row * width : (row + U(1)) * width],
             into_lse[row * num_heads : (row + U(1)) * num_heads],
         )  # fmt: skip
@@ -116,7 +122,7 @@ def _work(
                 out[token * width : (token + U(1)) * width],
                 lse[token * num_heads : (token + U(1)) * num_heads],
             )  # fmt: skip
-        i = fetch_add(taken, 0, 1)
+        i, following = following, fetch_add(taken, 0, 1)
 
 
 @compiled(**INNER)
@@ -156,15 +162,13 @@ def _attend_item(
     query_words,  # scratch, [num_heads * head_dim / 2]
     key_cache,
     value_cache,
-    block_ids,  # [max_blocks_per_seq] int32
-    start,
-    stop,  # the keys' positions: start .. stop - 1
+    offsets,  # [SHARE + CHUNK] where each key's row starts
+    num_keys,
     sizes,  # num_heads, num_kv_heads, head_dim, block_size
     scale,
     soft_cap,
     scores,  # scratch, [num_heads * CHUNK]
     weights,  # scratch, [num_heads * CHUNK / 2]
-    offsets,  # scratch, [SHARE + CHUNK]
     out,  # [num_heads * head_dim]
     lse,  # [num_heads]
 ):
@@ -177,15 +181,12 @@ def _attend_item(
     bits = query.view(np.uint32)
     for pair in range(len(query_words)):
         query_words[pair] = rounded_pair(bits[2 * pair], bits[2 * pair + 1])
-    _locate(block_ids, start, stop - start, sizes, offsets)
-    for k in range(min(CHUNK, stop - start)):
-        _fetch(key_cache, offsets[k], sizes[1] * sizes[2])
-    for first in range(start, stop, CHUNK):
-        num_keys = min(CHUNK, stop - first)
-        _score_keys(query, query_words, key_cache, value_cache, offsets, U(first - start), num_keys, sizes, scores)
+    for first in range(0, num_keys, CHUNK):
+        now = min(CHUNK, num_keys - first)
+        _score_keys(query, query_words, key_cache, value_cache, offsets, U(first), now, sizes, scores)
         for row in range(num_heads):
-            _weigh(scores, U(num_keys), scale, soft_cap, row, head_dim, row_max, row_sum, out)
-        _sum_values(scores, weights, value_cache, key_cache, offsets, U(first - start), num_keys, sizes, out)
+            _weigh(scores, U(now), scale, soft_cap, row, head_dim, row_max, row_sum, out)
+        _sum_values(scores, weights, value_cache, key_cache, offsets, U(first), now, sizes, out)
     for row in range(num_heads):
         total = row_sum[row] if row_sum[row] > ZERO else ONE
         lse[row] = row_max[row] + np.log(total)
@@ -194,20 +195,41 @@ def _attend_item(
 
 
 @compiled(**INNER)
-def _locate(block_ids, first, num_keys, sizes, offsets):
-    """Follow the block table: offsets[k] is where the row of position first + k starts in the flat caches.
+def _locate(block_table, items, i, following, sizes, offsets):
+    """Where the rows of an item's keys start in the flat caches, then those of the first CHUNK of the item after it.
 
-    Those past the last key repeat it: they are read, and never counted.
+        |  keys of item i  | its last key again |  first keys of `following`  |
+        0              num_keys     a whole number of CHUNKs               + CHUNK
+
+    Those of `following` are fetched while item i ends. What is past the last key is read, and never counted.
     """
+    num_keys = items[i, 3] - items[i, 2]
+    end = (num_keys + CHUNK - 1) // CHUNK * CHUNK
+    _follow_table(block_table, items, i, sizes, offsets[:end])
+    _follow_table(block_table, items, following if following < len(items) else i, sizes, offsets[end : end + CHUNK])
+
+
+@compiled(**INNER)
+def _follow_table(block_table, items, i, sizes, offsets):
+    """offsets[k]: where the row of the item's k-th key starts; of its last key, past the end."""
     _, num_kv_heads, head_dim, block_size = sizes
     row_size = num_kv_heads * head_dim
+    sequence, first, stop = items[i, 0], items[i, 2], items[i, 3]
     index, offset = U(first) // block_size, U(first) % block_size
-    for k in range(SHARE + CHUNK):
-        offsets[k] = (U(block_ids[index]) * block_size + offset) * row_size
-        if k + 1 < num_keys:
+    for k in range(len(offsets)):
+        offsets[k] = (U(block_table[sequence, index]) * block_size + offset) * row_size
+        if first + k + 1 < stop:
             offset += U(1)
             if offset == block_size:
                 index, offset = index + U(1), U(0)
+
+
+@compiled(**INNER)
+def _fetch_first_keys(key_cache, block_table, items, i, sizes, offsets):
+    """Of a thread's first item: nobody before it has done so."""
+    _follow_table(block_table, items, i, sizes, offsets[:CHUNK])
+    for k in range(CHUNK):
+        _fetch(key_cache, offsets[k], sizes[1] * sizes[2])
 
 
 def _score_keys(query, query_words, key_cache, value_cache, offsets, start, num_keys, sizes, scores):

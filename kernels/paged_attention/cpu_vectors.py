@@ -33,7 +33,8 @@ LANES = 16
 CHUNK = 64
 """Keys scored before their values are summed: both stay in the first two levels of cache meanwhile."""
 STRIP = 16
-"""Keys that are scored together."""
+"""Keys that are scored together. Also how far ahead rows are fetched a second time: a processor drops fetches when too
+many are under way, and what was dropped would be waited for."""
 TOGETHER = 3
 """Query heads that share one reading. Four would fit in the registers, but groups of three and seven are common."""
 
@@ -116,7 +117,7 @@ def score_strip(_context, query, query_at, keys, values, offsets, first, head, s
     query   [rows * dim] from `query_at` on, float32 or uint32 words of two bfloat16
     keys    float32, or uint16 bits of bfloat16, which are widened unless the query is words; `dim` a literal
     key k starts at offsets[k] + head; scores[row, k] is at scores_at + row * stride + k
-    Meanwhile their values are fetched.
+    Meanwhile their values are fetched, and the next strip's keys once more.
     """
     _require_literals(rows, dim)
     size = types.uintp
@@ -133,8 +134,10 @@ def score_strip(_context, query, query_at, keys, values, offsets, first, head, s
         ]
         unmerged: list[list[tuple[int, Any]]] = [[] for _ in queries]
         for k in range(STRIP):
-            at = builder.add(builder.load(builder.gep(offsets, [builder.add(first, first.type(k))])), head)
+            this = builder.gep(offsets, [builder.add(first, first.type(k))])
+            at = b.element(this, head)
             b.fetch(values, at, width)
+            b.fetch(keys, b.element(builder.gep(this, [first.type(STRIP)]), head), width)
             parts = b.words(keys, at, width) if in_words else b.row(keys, at, width)
             for waiting, numbers in zip(unmerged, queries, strict=True):
                 total = ir.Constant(FLOATS, [0.0] * LANES)
@@ -156,7 +159,7 @@ def add_value_rows(
 
     A step is a key, or with weights in uint32 words two of them. weights[row, s] is at weights_at + row * stride + s;
     value k starts at offsets[first + k] + head and has `dim` elements (a literal); out  [rows * dim] float32
-    Meanwhile the keys `ahead` further on are fetched.
+    Meanwhile the keys `ahead` further on are fetched, and values STRIP further on once more.
     """
     _require_literals(rows, dim)
     size = types.uintp
@@ -176,8 +179,9 @@ def add_value_rows(
             rows_of_step = []
             for i in range(keys_a_step):
                 this = builder.gep(here, [steps.type(i)])
-                b.fetch(keys, builder.add(builder.load(builder.gep(this, [ahead])), head), width)
-                start = builder.add(builder.load(this), head)
+                b.fetch(keys, b.element(builder.gep(this, [ahead]), head), width)
+                b.fetch(values, b.element(builder.gep(this, [ahead.type(STRIP)]), head), width)
+                start = b.element(this, head)
                 rows_of_step.append(b.words(values, start, width) if keys_a_step == 2 else b.row(values, start, width))
             parts = b.interleave(*rows_of_step) if keys_a_step == 2 else rows_of_step[0]
             for row in range(rows.literal_value):
@@ -210,6 +214,10 @@ class _Loop:
             cls(builder),
             *(context.make_array(signature.args[i])(context, builder, arguments[i]).data for i in arrays),
         ]
+
+    def element(self, offset: Any, head: Any) -> Any:
+        """Where the row whose offset is stored there has its part for one head."""
+        return self.builder.add(self.builder.load(offset), head)
 
     def row(self, array: Any, at: Any, dim: int) -> list[Any]:
         """`dim` elements from `at` on, 16 to a register; bfloat16 bits are widened to float32."""
