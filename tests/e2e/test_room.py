@@ -232,7 +232,7 @@ def test_a_second_device_takes_over_with_the_token_and_nobody_without(
     room: Class, browser: Browser, app_server: AppServer
 ) -> None:
     token = room.presenter.page.evaluate("JSON.parse(sessionStorage.getItem('room')).token")
-    context = browser.new_context()
+    context = browser.new_context(reduced_motion="reduce")
     second = RoomPage(context.new_page(), app_server.url)
     second.page.goto(f"{app_server.url}/room")
     for typed, answer in (("x" * 32, None), (token, "You present.")):
