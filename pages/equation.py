@@ -14,6 +14,7 @@ from views.experiments.asked import result_of
 from views.experiments.controls import choose, choose_model, type_number, type_text
 from views.html_parts import figures
 from views.model_loading import wait_for_model
+from views.predict import OF_EXPERIMENT, draw_question
 from views.told import told_figures
 
 
@@ -49,6 +50,7 @@ st.markdown(
     "Paging moves keys and values about. It does not change what attention computes with them. "
     "Try it on your own prompts: both layouts run, and every score is compared."
 )
+draw_question(this.KEY, OF_EXPERIMENT)
 asked = draw_controls()
 model = wait_for_model(asked.model)
 inputs = replace(asked, model=model.weights.name)

@@ -12,6 +12,7 @@ from views.experiments.asked import result_of
 from views.experiments.controls import choose, choose_model_and_block_size, type_text
 from views.html_parts import figures
 from views.model_loading import wait_for_model
+from views.predict import OF_EXPERIMENT, draw_question
 from views.told import told_figures
 
 
@@ -40,6 +41,7 @@ st.markdown(
     "A paged engine stands on a few rules. Break one of them, and see what attention reads then. "
     "Two scratch engines run the same scene; only one of them is sabotaged."
 )
+draw_question(this.KEY, OF_EXPERIMENT)
 chosen, block_size = choose_model_and_block_size(this.KEY, this.BLOCK_SIZE)
 model = wait_for_model(chosen)
 deed = draw_deeds()
