@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from views import lesson
-from views.batch_comparison import comparison_chart, usage_chart
 from views.charts import draw_chart
 from views.course import BATCH
 from views.kept import kept, kept_key
@@ -31,7 +30,7 @@ def draw_both_layouts(both: this.BothLayouts) -> None:
     st.header("The same requests in blocks")
     lesson.play_beside("map_in_blocks", both.in_blocks, both.reserved, value, height=320)
     st.header("Slots by number of requests")
-    draw_chart(comparison_chart(both.table), both.table, "Slots by number of requests", key="slots_by_requests")
+    draw_chart(both.slots.chart, both.slots.table, "Slots by number of requests", key="slots_by_requests")
 
 
 def draw_saving_and_cost() -> None:
@@ -66,8 +65,7 @@ def draw_gauges(both: this.BothLayouts) -> None:
         facts={},
     )
     lesson.play(this.GAUGE, this.gauge(), name=this.GAUGE_REQUESTS, default=this.gauge().values[-1], height=260)
-    table = this.gauge_table(both)
-    draw_chart(usage_chart(table), table, "Both gauges for the batch above", key="gauges_by_requests")
+    draw_chart(both.gauges.chart, both.gauges.table, "Both gauges for the batch above", key="gauges_by_requests")
 
 
 lesson.begin(

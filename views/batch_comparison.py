@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import pandas as pd
 import plotly.graph_objects as go
 
@@ -45,9 +47,20 @@ def usage_frame(scene: Scene) -> pd.DataFrame:
     )
 
 
-def comparison_chart(table: pd.DataFrame) -> go.Figure:
-    return line_chart(table, REQUESTS, (RESERVED, IN_BLOCKS, STORED), "Slots")
+@dataclass(frozen=True)
+class Charted:
+    """A table and its chart. Both take longer to make than the rest of the page, so a room that turns to it shares
+    them."""
+
+    table: pd.DataFrame
+    chart: go.Figure
 
 
-def usage_chart(table: pd.DataFrame) -> go.Figure:
-    return line_chart(table, REQUESTS, (BLOCKS_USED, SLOTS_IN_USE), "Percent of the pool")
+def charted_comparison(both: Batch) -> Charted:
+    table = comparison_frame(both)
+    return Charted(table, line_chart(table, REQUESTS, (RESERVED, IN_BLOCKS, STORED), "Slots"))
+
+
+def charted_usage(scene: Scene) -> Charted:
+    table = usage_frame(scene)
+    return Charted(table, line_chart(table, REQUESTS, (BLOCKS_USED, SLOTS_IN_USE), "Percent of the pool"))

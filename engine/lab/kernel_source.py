@@ -25,7 +25,7 @@ _MARKS: dict[str, dict[Beat, str]] = {
         "divide": _IN_SOFTMAX,
     },
     "cpu": {
-        "follow table": "offsets[k] = (U(block_ids[index])",
+        "follow table": "offsets[k] = (U(block_table[sequence, index])",
         "score": "s0 += x * widen(key_cache[k0 + d])",
         "maximum": "maximum = max(maximum, scores[k])",
         "weights": "scores[k] = exponential(scores[k] - maximum)",

@@ -57,8 +57,8 @@ def test_a_request_holds_whole_blocks_and_uses_its_tokens() -> None:
 
 def test_a_row_is_beside_the_shortest_context_of_its_batch_and_pool() -> None:
     seconds = {Case(1, 100, 1): [0.002, 0.004, 0.009], Case(4, 100, 1): [0.1], Case(1, 400, 1): [0.006]}
-    assert row_of(Case(1, 400, 1), seconds, (2048.0, 1024.0)) == {
-        "batch": 1, "context": 400, "pool": 1, "step ms": 6.0, "beside the first": 1.5,
+    assert row_of(Case(1, 400, 1), seconds, (2048.0, 1024.0), bandwidth=512_000.0) == {
+        "batch": 1, "context": 400, "pool": 1, "step ms": 6.0, "beside the first": 1.5, "KV floor ms": 2.0,
         "KB a request": 2.0, "KB used": 1.0,
     }  # fmt: skip
 

@@ -7,12 +7,10 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-import pandas as pd
-
 from engine.scenes.batch import BLOCK_SIZE, LENGTHS, NUM_RESERVED, Batch, batch, blocks_side_by_side
 from engine.state import CacheState
 from engine.waste import percent_fewer_held, waste
-from views.batch_comparison import comparison_frame, usage_frame
+from views.batch_comparison import Charted, charted_comparison, charted_usage
 from views.lesson_picture import Picture, Telling, picture
 from views.told import Figure
 from views.url_values import NumberRule
@@ -54,12 +52,13 @@ SAY_IN_BLOCKS = ("In blocks: {in_blocks.num_held:slot}, {in_blocks.num_empty} of
 
 @dataclass(frozen=True)
 class BothLayouts:
-    """Value k of both pictures: the first k requests with all their tokens."""
+    """Value k of both pictures: the first k requests with all their tokens. `gauges`: the two gauges of the blocks."""
 
     scenes: Batch
     reserved: Picture
     in_blocks: Picture
-    table: pd.DataFrame
+    slots: Charted
+    gauges: Charted
 
 
 @lru_cache(maxsize=32)
@@ -81,7 +80,8 @@ def both_layouts(num_reserved: int, block_size: int) -> BothLayouts:
         scenes,
         picture(scenes.contiguous, telling, "One reservation for each request"),
         picture(scenes.paged, in_blocks, "The same requests in blocks"),
-        comparison_frame(scenes),
+        charted_comparison(scenes),
+        charted_usage(scenes.paged),
     )
 
 
@@ -112,8 +112,3 @@ def gauge() -> Picture:
         "{usage.num_written_slots} of {usage.num_slots:slot} hold keys and values.",
     )
     return picture(scene, Telling("{value:request}", GAUGE_FIGURES, say, GAUGE_BEATS), "Two gauges of one pool")
-
-
-def gauge_table(both: BothLayouts) -> pd.DataFrame:
-    """The two gauges of the batch above, by number of requests."""
-    return usage_frame(both.scenes.paged)
