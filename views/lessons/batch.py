@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any
 
 from engine.scenes.batch import BLOCK_SIZE, LENGTHS, NUM_RESERVED, Batch, batch, blocks_side_by_side
@@ -12,6 +11,7 @@ from engine.state import CacheState
 from engine.waste import percent_fewer_held, waste
 from views.batch_comparison import Charted, charted_comparison, charted_usage
 from views.lesson_picture import Picture, Telling, picture
+from views.made_once import made_once
 from views.told import Figure
 from views.url_values import NumberRule
 
@@ -61,7 +61,7 @@ class BothLayouts:
     gauges: Charted
 
 
-@lru_cache(maxsize=32)
+@made_once(maxsize=32)
 def both_layouts(num_reserved: int, block_size: int) -> BothLayouts:
     scenes = batch(LENGTHS, num_reserved, block_size)
 
@@ -103,7 +103,7 @@ GAUGE_FIGURES = (
 )
 
 
-@lru_cache(maxsize=1)
+@made_once(maxsize=1)
 def gauge() -> Picture:
     """Values: requests running."""
     scene = blocks_side_by_side(GAUGE_LENGTHS, GAUGE_BLOCK_SIZE, GAUGE_BLOCKS)

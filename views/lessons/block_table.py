@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from functools import lru_cache
 from typing import Any
 
 from engine.scenes.block_table import block_table
 from engine.state import CacheState
 from views.lesson_picture import Picture, Telling, picture
+from views.made_once import made_once
 from views.told import Figure
 from views.url_values import ChoiceRule, NumberRule
 
@@ -47,13 +47,13 @@ TELLING = Telling(
 )
 
 
-@lru_cache(maxsize=64)
+@made_once(maxsize=64)
 def requests_in_order(shuffle: int) -> Picture:
     """Values: words of A that are written; with a shuffle one more, in which every block has changed its place."""
     return picture(block_table(shuffle_seed=shuffle or None), TELLING, "Three requests and their block tables")
 
 
-@lru_cache(maxsize=1)
+@made_once(maxsize=1)
 def first_picture() -> Picture:
     """The same run for who sees it first: the picture and its sentences, no figures beside it."""
     telling = replace(TELLING, figures=(), beats=())

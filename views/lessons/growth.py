@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
 from random import Random
 from typing import Any
 
@@ -17,6 +16,7 @@ from engine.state import CacheState
 from engine.usage import usage_of
 from engine.waste import waste
 from views.lesson_picture import CountMore, Picture, Telling, picture
+from views.made_once import made_once
 from views.told import Figure, tell
 from views.url_values import ChoiceRule, NumberRule, TextRule
 
@@ -70,7 +70,7 @@ def _beside_a_reservation(words: Sequence[str]) -> CountMore:
     return count
 
 
-@lru_cache(maxsize=64)
+@made_once(maxsize=64)
 def pages(words: tuple[str, ...], block_size: int, num_prompt_words: int) -> Picture:
     """Values: tokens written: 0, the prompt, then one more each."""
     scene = growth(

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
-
 from engine.scenes.reservation import reservation
 from engine.scenes.words import GUIDE_REPLY, passage
 from views.lesson_picture import Picture, Telling, picture
+from views.made_once import made_once
 from views.told import Figure
 from views.url_values import ChoiceRule, NumberRule
 
@@ -45,7 +44,7 @@ TELLING = Telling(
 )
 
 
-@lru_cache(maxsize=64)
+@made_once(maxsize=64)
 def reserved_space(num_reserved: int, words: str) -> Picture:
     """Values: tokens stored, 0 to what the reservation and the text allow."""
     text = TEXTS[words][:num_reserved]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any
 
 from engine.events import SlotsWritten
@@ -25,6 +24,7 @@ from views import frames
 from views.fork_points import copies_of
 from views.frames import Payload, frames_payload, scenes_payload
 from views.lesson_picture import Picture, Telling, facts_of, picture, renamed, words_of_frame
+from views.made_once import made_once
 from views.narration import sentences
 from views.told import Facts, Figure, tell
 from views.url_values import ChoiceRule, NumberRule, TextRule
@@ -102,7 +102,7 @@ WAY = ChoiceRule("way", "Way of sharing", tuple(WAYS))
 STEP = "step"
 
 
-@lru_cache(maxsize=8)
+@made_once(maxsize=8)
 def shared_beginning(way: str) -> Picture:
     """Values: what the way's scene counts, words or steps."""
     scene = WAYS[way].make()
@@ -160,7 +160,7 @@ def why_not(text: str, other: str) -> str:
     return ""
 
 
-@lru_cache(maxsize=32)
+@made_once(maxsize=32)
 def fork_points(text: str, other: str, block_size: int) -> ForkPoints:
     """Values: words before the fork, 1 to all but one. Raises ValueError when `why_not` has something to say."""
     scenes = copy_on_write(words_of(text), words_of(other), block_size)
@@ -172,7 +172,7 @@ def fork_points(text: str, other: str, block_size: int) -> ForkPoints:
     return ForkPoints(scenes, renamed(payload))
 
 
-@lru_cache(maxsize=32)
+@made_once(maxsize=32)
 def slow_motion(text: str, other: str, block_size: int, fork_at: int) -> SlowMotion:
     trace = fork_points(text, other, block_size).scenes[fork_at].trace
     return SlowMotion(frames_payload(trace, granularity="event", first=1, last=2, title=translated("The fork, slowly")))
@@ -231,7 +231,7 @@ FIGURE = ChoiceRule("figure", "Figure", tuple(FIGURES))
 FRAME = "frame"
 
 
-@lru_cache(maxsize=4)
+@made_once(maxsize=4)
 def paper_figure(name: str) -> Picture:
     """Every step of the figure's run. Values: steps."""
     shown = FIGURES[name]

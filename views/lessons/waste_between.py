@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from typing import Any
 
 import pandas as pd
@@ -18,6 +17,7 @@ from engine.scenes.scene import Scene
 from engine.state import CacheState
 from engine.waste import longest_free_run, waste
 from views.lesson_picture import Picture, Telling, picture, renamed
+from views.made_once import made_once
 from views.told import Figure, tell
 from views.url_values import ChoiceRule, NumberRule
 from views.words import translated
@@ -109,7 +109,7 @@ class BothLayouts:
     on_pages: Picture
 
 
-@lru_cache(maxsize=64)
+@made_once(maxsize=64)
 def both_layouts(text: str, allocator: str, block_size: int) -> BothLayouts:
     """Value k of both pictures: memory after the first k actions."""
     actions = parse_actions(text)

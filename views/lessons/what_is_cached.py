@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
@@ -14,6 +13,7 @@ from engine.scenes.words import FOX, passage
 from engine.state import CacheState
 from engine.usage import usage_of
 from views.lesson_picture import Picture, Telling, picture
+from views.made_once import made_once
 from views.told import Figure, tell
 from views.url_values import ChoiceRule, NumberRule
 from views.words import translated
@@ -52,7 +52,7 @@ CARD_FIGURES = (
 )
 
 
-@lru_cache(maxsize=64)
+@made_once(maxsize=64)
 def cached(model_name: str, precision: str) -> Picture:
     """Values: tokens written. The words are scripted; the sizes are those of the chosen model."""
     model, num_bytes = MODELS[model_name], PRECISIONS[precision]
