@@ -8,6 +8,7 @@ import re
 from pathlib import Path
 
 import streamlit
+from streamlit.runtime.forward_msg_queue import ForwardMsgQueue
 from streamlit.runtime.pages_manager import PagesManager
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
@@ -19,6 +20,23 @@ def pages_come_from_navigation_only() -> None:
     would answer a first deep link by running the page's file alone, without `app.py` around it.
     """
     PagesManager.uses_pages_directory = False
+
+
+def keep_unsent_drawings_of_fragments() -> None:
+    """When a fragment runs again, what it drew before is sent first, even if that waits in the queue still.
+
+    Streamlit drops it, but keeps what the page drew after the fragment. On a busy machine the browser then receives
+    element 6 of a page without element 5, throws "Bad delta path index", and the whole page is blank for good.
+    """
+    clear = ForwardMsgQueue.clear
+
+    def clear_all_or_nothing(
+        queue: ForwardMsgQueue, retain_lifecycle_msgs: bool = False, fragment_ids_this_run: list[str] | None = None
+    ) -> None:
+        dropped: list[str] | None = None if fragment_ids_this_run is None else []
+        clear(queue, retain_lifecycle_msgs, dropped)
+
+    ForwardMsgQueue.clear = clear_all_or_nothing  # type: ignore[assignment, method-assign]
 
 
 def came_by_history() -> bool:
