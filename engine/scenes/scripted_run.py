@@ -47,3 +47,9 @@ def play(engine: Engine, num_steps: int) -> None:
     for _ in range(num_steps):
         engine.step()
         engine.check_invariants()
+
+
+def play_to_the_end(engine: Engine) -> None:
+    """Run steps until nothing is left to do. Raises InvariantError when one breaks a rule of the engine."""
+    while engine.has_unfinished_requests():
+        play(engine, 1)

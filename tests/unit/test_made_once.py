@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier
 
@@ -14,6 +15,7 @@ def test_all_who_ask_at_once_share_one_result() -> None:
     @made_once(maxsize=4)
     def squares(n: int) -> list[int]:
         computed.append(n)
+        time.sleep(0.05)  # long enough for the others to come meanwhile
         return [n * n]
 
     def ask(_: int) -> list[int]:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from engine.scenes.batch import BLOCK_SIZE, LENGTHS, NUM_RESERVED, Batch, batch, blocks_side_by_side
+from engine.scenes.batch import BLOCK_SIZE, LENGTHS, NUM_RESERVED, batch, blocks_side_by_side
 from engine.state import CacheState
 from engine.waste import percent_fewer_held, waste
 from views.batch_comparison import Charted, charted_comparison, charted_usage
@@ -54,7 +54,6 @@ SAY_IN_BLOCKS = ("In blocks: {in_blocks.num_held:slot}, {in_blocks.num_empty} of
 class BothLayouts:
     """Value k of both pictures: the first k requests with all their tokens. `gauges`: the two gauges of the blocks."""
 
-    scenes: Batch
     reserved: Picture
     in_blocks: Picture
     slots: Charted
@@ -77,7 +76,6 @@ def both_layouts(num_reserved: int, block_size: int) -> BothLayouts:
     telling = Telling("{value:request}", FIGURES, SAY_RESERVED, BEATS_OF_RESERVATIONS, compare)
     in_blocks = Telling("{value:request}", (), SAY_IN_BLOCKS, BEATS_OF_BLOCKS, compare)
     return BothLayouts(
-        scenes,
         picture(scenes.contiguous, telling, "One reservation for each request"),
         picture(scenes.paged, in_blocks, "The same requests in blocks"),
         charted_comparison(scenes),

@@ -9,7 +9,7 @@ from engine.questions.question import Draft, Misconception, Wrong
 from engine.questions.wording import how_many
 from engine.said import said
 from engine.sampling_params import SamplingParams
-from engine.scenes.scripted_run import blocks_for, play, scene_config
+from engine.scenes.scripted_run import blocks_for, play_to_the_end, scene_config
 from engine.scenes.words import passage
 from engine.scripted import scripted_engine
 from engine.usage import usage_of
@@ -63,8 +63,7 @@ def _most_held(num_prompt: int, num_reply: int, size: int) -> int:
     config = scene_config(block_size=size, num_blocks=blocks_for(longest, size), longest=longest)
     engine = scripted_engine(config, {})
     engine.add_request(" ".join(passage(num_prompt)), SamplingParams(max_tokens=num_reply))
-    while engine.has_unfinished_requests():
-        play(engine, 1)
+    play_to_the_end(engine)
     return peak(engine.trace, lambda state: usage_of(state).num_held_slots)
 
 

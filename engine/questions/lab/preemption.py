@@ -11,7 +11,7 @@ from engine.questions.question import Draft, Misconception, Wrong
 from engine.questions.wording import how_many, listed
 from engine.said import said
 from engine.sampling_params import SamplingParams
-from engine.scenes.scripted_run import blocks_for, play
+from engine.scenes.scripted_run import blocks_for, play_to_the_end
 from engine.scenes.words import passage
 from engine.scripted import scripted_engine
 
@@ -120,8 +120,7 @@ def _run(block_size: int, lengths: tuple[int, ...]) -> Engine:
     engine = scripted_engine(config, {})
     for name, length in zip(NAMES, lengths, strict=True):
         engine.add_request(" ".join(passage(length)), SamplingParams(max_tokens=2 * block_size), name)
-    while engine.has_unfinished_requests():
-        play(engine, 1)
+    play_to_the_end(engine)
     return engine
 
 
