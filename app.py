@@ -19,7 +19,11 @@ from views.log import write_readable_log
 from views.metrics_route import METRICS_ROUTE
 from views.room.bar import draw_room_bar
 from views.room.lines import ROOM_ROUTES
-from views.streamlit_private import keep_unsent_drawings_of_fragments, pages_come_from_navigation_only
+from views.streamlit_private import (
+    keep_unsent_drawings_of_fragments,
+    let_callbacks_finish,
+    pages_come_from_navigation_only,
+)
 from views.wake import wake_after_loss
 
 SIDEBAR_PIXELS = 250
@@ -29,6 +33,7 @@ SIDEBAR_PIXELS = 250
 async def lifespan(_app: st.App) -> AsyncIterator[None]:
     pages_come_from_navigation_only()
     keep_unsent_drawings_of_fragments()
+    let_callbacks_finish()
     write_readable_log()
     server.start()
     yield

@@ -16,7 +16,7 @@ import streamlit as st
 from streamlit.errors import StreamlitAPIException
 
 from views.html_parts import notice
-from views.streamlit_private import came_by_history, page_of_run
+from views.streamlit_private import came_by_history, page_of_run, uninterrupted
 from views.url_values import Rule
 
 SECONDS_UNTIL_NAMES_ARE_FREE = 0.3
@@ -46,19 +46,20 @@ def kept_key(lesson: str, name: str) -> str:
 
 def kept(lesson: str, rule: Rule, default: Value) -> Value:
     """The value of `rule.key` now. It is also under its key in the session, for the widget to take."""
-    _notice_page()
-    key, raw = kept_key(lesson, rule.key), st.query_params.get(rule.key)
-    entry = _store().setdefault(key, Kept(default))
-    if raw is not None and _is_news(entry, raw):
-        _take(entry, key, rule, raw, default)
-    elif key not in st.session_state:
-        st.session_state[key] = entry.value
-    elif st.session_state[key] != entry.value:
-        entry.value, entry.correction = st.session_state[key], ""
-    if rule.correct(str(entry.value)) is not None:  # another control has moved the range
-        _take(entry, key, rule, str(entry.value), default)
-    _write(entry, rule.key, raw, default)
-    return type(default)(entry.value)
+    with uninterrupted():
+        _notice_page()
+        key, raw = kept_key(lesson, rule.key), st.query_params.get(rule.key)
+        entry = _store().setdefault(key, Kept(default))
+        if raw is not None and _is_news(entry, raw):
+            _take(entry, key, rule, raw, default)
+        elif key not in st.session_state:
+            st.session_state[key] = entry.value
+        elif st.session_state[key] != entry.value:
+            entry.value, entry.correction = st.session_state[key], ""
+        if rule.correct(str(entry.value)) is not None:  # another control has moved the range
+            _take(entry, key, rule, str(entry.value), default)
+        _write(entry, rule.key, raw, default)
+        return type(default)(entry.value)
 
 
 def set_kept(lesson: str, **values: int | str) -> None:

@@ -19,6 +19,7 @@ from views.html_parts import notice
 from views.lab_choice import in_address, take_from_address
 from views.live_settings import models
 from views.recipe import MAX_STEPS, Recipe, RecipeError
+from views.streamlit_private import uninterrupted
 from views.tab import Tab
 
 TOO_LONG = (
@@ -109,12 +110,13 @@ def draw_address(session: EngineSession) -> None:
         st.html(notice(TOO_LONG))
     at = step_looked_at()
     place = {"engine": session.name, "run": text, "at": None if at is None else str(at)}
-    found = keep_in_address({**place, **in_address()})
-    if found is not None and session.is_unused:  # the server was started anew under an open tab
-        session.close()
-        st.session_state.pop(_ARRIVAL)
-        st.session_state[_FOUND] = found
-        st.rerun()
+    with uninterrupted():  # what was found is told once
+        found = keep_in_address({**place, **in_address()})
+        if found is not None and session.is_unused:  # the server was started anew under an open tab
+            session.close()
+            st.session_state.pop(_ARRIVAL)
+            st.session_state[_FOUND] = found
+            st.rerun()
 
 
 def _recipe(session: EngineSession, moment: Moment) -> Recipe:

@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import hashlib
 import re
+import threading
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import streamlit
 from streamlit.runtime.forward_msg_queue import ForwardMsgQueue
 from streamlit.runtime.pages_manager import PagesManager
 from streamlit.runtime.scriptrunner import get_script_run_ctx
+from streamlit.runtime.scriptrunner.script_runner import ScriptRunner
+from streamlit.runtime.state import SafeSessionState
+
+_thread = threading.local()
 
 
 def pages_come_from_navigation_only() -> None:
@@ -37,6 +45,36 @@ def keep_unsent_drawings_of_fragments() -> None:
         clear(queue, retain_lifecycle_msgs, dropped)
 
     ForwardMsgQueue.clear = clear_all_or_nothing  # type: ignore[assignment, method-assign]
+
+
+def let_callbacks_finish() -> None:
+    """A click that arrives during another one's callback waits for its end.
+
+    Streamlit would cut that callback off at its next use of the session: half done, and never called again.
+    """
+    interrupt, begin = ScriptRunner._maybe_handle_execution_control_request, SafeSessionState.on_script_will_rerun
+
+    def interrupt_if_it_may(runner: ScriptRunner) -> None:
+        if not getattr(_thread, "is_uninterrupted", False):
+            interrupt(runner)
+
+    def begin_with_all_callbacks(state: SafeSessionState, *args: Any, **kwargs: Any) -> None:
+        with uninterrupted():
+            begin(state, *args, **kwargs)
+
+    ScriptRunner._maybe_handle_execution_control_request = interrupt_if_it_may  # type: ignore[assignment, method-assign]
+    SafeSessionState.on_script_will_rerun = begin_with_all_callbacks  # type: ignore[assignment, method-assign]
+
+
+@contextlib.contextmanager
+def uninterrupted() -> Iterator[None]:
+    """Around what must not stop half done when the browser asks for another run. Not around what takes long."""
+    before = getattr(_thread, "is_uninterrupted", False)
+    _thread.is_uninterrupted = True
+    try:
+        yield
+    finally:
+        _thread.is_uninterrupted = before
 
 
 def came_by_history() -> bool:

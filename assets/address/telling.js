@@ -35,6 +35,19 @@ function hold(reason, isHeld) {
   if (isHeld) reasons.add(reason);
   else reasons.delete(reason);
   main.dataset.held = [...reasons].join(" ");
-  main.toggleAttribute("inert", reasons.size > 0);
+  if (reasons.size > 0 !== main.inert) turn(main);
   if (isHeld) release = setTimeout(() => hold(reason, false), HOLD_MS);
+}
+
+// Who was at a control when the page was held finds it again: an inert page has no focus.
+function turn(main) {
+  if (!main.inert) main.focusBefore = focused();
+  main.inert = !main.inert;
+  if (!main.inert && document.activeElement === document.body) main.focusBefore?.focus({ preventScroll: true });
+}
+
+// Also within a component, which has a document of its own.
+function focused(root = document) {
+  const node = root.activeElement;
+  return node?.shadowRoot?.activeElement ? focused(node.shadowRoot) : node;
 }

@@ -81,6 +81,7 @@ def test_the_network_goes_away_and_everybody_is_where_they_were(
     tabs[0].page.wait_for_timeout(seconds * 1000)
     network.mend()
     expect_all_at_work(tabs, "3")
+    expect(tabs[0].slider).to_be_focused()
     tabs[0].press_in_map("ArrowRight")
     expect_all_at_work(tabs, "4")
     tabs[0].press_in_map("ArrowLeft")
@@ -92,8 +93,8 @@ def test_what_the_presenter_does_without_a_network_reaches_everybody_afterwards(
     tabs: list[RoomPage], code: str, network: Relay, seconds: int
 ) -> None:
     network.cut()
+    tabs[0].press_in_map("ArrowRight")  # at once: after three seconds a dialog says that the connection is lost
     expect(tabs[0].words).to_have_text("The connection is lost. It is being looked for.", timeout=PATIENCE)
-    tabs[0].press_in_map("ArrowRight")
     tabs[0].page.wait_for_timeout(seconds * 1000)
     network.mend()
     expect_all_at_work(tabs, "4")
@@ -108,6 +109,7 @@ def test_the_server_is_killed_and_everybody_is_where_they_were_in_the_same_room(
     expect(tabs[1].words).to_have_text("The connection is lost. It is being looked for.", timeout=PATIENCE)
     server.start()
     expect_all_at_work(tabs, "3")
+    expect(tabs[0].slider).to_be_focused()
     for tab in tabs:
         tab.page.wait_for_url(lambda url: {("room", code), ("requests", "3")} <= set(parse_qsl(urlparse(url).query)))
     tabs[0].press_in_map("ArrowRight")

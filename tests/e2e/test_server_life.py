@@ -79,6 +79,17 @@ def test_a_fault_in_a_page_is_one_sentence_and_the_log_has_the_details(page: Pag
         until(lambda: "RuntimeError: on purpose" in server.log, what="the details in the log")
 
 
+def test_a_click_during_the_callback_of_another_waits_for_its_end(page: Page, tmp_path: Path) -> None:
+    with running_app(ROOT / "tests" / "e2e" / "apps" / "slow_callback_app.py", tmp_path / "server.log") as server:
+        page.goto(server.url)
+        page.get_by_role("button", name="Slow").click()
+        page.wait_for_timeout(300)
+        page.get_by_role("button", name="Fast").click()
+        expect(page.get_by_text("deeds: ")).to_have_text("deeds: slow begins, slow ends, fast")
+        expect(page.get_by_text("at once")).to_have_text("at most 1 at once")
+        page.goto("about:blank")
+
+
 def test_a_page_of_another_origin_cannot_listen_to_an_engine(
     page: Page, context: BrowserContext, app_server: AppServer, tab_server: AppServer
 ) -> None:

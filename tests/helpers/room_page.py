@@ -6,7 +6,7 @@ from playwright.sync_api import Locator, Page, expect
 
 from tests.helpers.live_page import MODEL_MILLISECONDS
 from tests.helpers.page_watch import PageWatch
-from tests.helpers.waiting import until_at_rest
+from tests.helpers.waiting import HELD, until_at_rest
 
 PATIENCE = 40_000
 """Milliseconds for what goes through another tab and the server."""
@@ -63,6 +63,7 @@ class RoomPage:
 
     def press_in_map(self, key: str, *, times: int = 1) -> None:
         """An arrow key on the slider of the first map."""
+        expect(self.page.locator(HELD)).to_have_count(0)
         self.slider.focus()
         for _ in range(times):
             self.page.keyboard.press(key)

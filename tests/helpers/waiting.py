@@ -13,8 +13,14 @@ Value = TypeVar("Value")
 PATIENCE = 30.0
 """Seconds to wait for what a busy machine does late. It costs nothing when all is well."""
 SECONDS_BETWEEN_LOOKS = 0.02
-AT_REST = "[data-testid=stApp][data-test-script-state=notRunning]:not(:has([data-testid=stSkeleton]))"
-"""A skeleton stands for a widget whose code is still loading, and has not its height."""
+HELD = "[data-testid=stMain][inert]"
+"""The page takes no key and no click: the server does not know it yet."""
+AT_REST = (
+    "[data-testid=stApp][data-test-connection-state=CONNECTED][data-test-script-state=notRunning]"
+    f":not(:has([data-testid=stSkeleton], {HELD}))"
+)
+"""Without a connection, a dialog of Streamlit's may take the next key. A skeleton stands for a widget whose code is
+still loading, and has not its height."""
 
 
 def until(condition: Callable[[], bool], seconds: float = PATIENCE, what: str = "it") -> None:

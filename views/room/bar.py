@@ -12,6 +12,7 @@ from views.kept import forget_kept
 from views.room import codes
 from views.room.lines import path_of_line
 from views.room.room_tab import RoomTab, be_in_room, forget_room, room_tab, tab_from
+from views.streamlit_private import uninterrupted
 
 ASSETS = Path(__file__).resolve().parent.parent.parent / "assets" / "room"
 KEY, ROOM, FOLLOW = "room_line", "room", "follow"
@@ -69,8 +70,9 @@ def _take_place() -> None:
     """A tab that was moved to the presenter's place drops lesson values of its own: the address says them all."""
     stamp = st.query_params.get(FOLLOW)
     if stamp and stamp != moved_to():
-        st.session_state[_STAMP] = stamp
-        forget_kept()
+        with uninterrupted():
+            st.session_state[_STAMP] = stamp
+            forget_kept()
 
 
 def _take_identity() -> None:

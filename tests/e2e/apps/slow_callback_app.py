@@ -1,0 +1,54 @@
+"""Two buttons whose callbacks note what they do; one takes its time. It says how many of its runs were under way."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+import streamlit as st
+
+from views.streamlit_private import let_callbacks_finish
+
+SECONDS = 1.0
+
+
+class Runs:
+    def __init__(self) -> None:
+        self.lock, self.now, self.most = threading.Lock(), 0, 0
+
+    def begin(self) -> None:
+        with self.lock:
+            self.now += 1
+            self.most = max(self.most, self.now)
+
+    def end(self) -> None:
+        with self.lock:
+            self.now -= 1
+
+
+@st.cache_resource
+def runs() -> Runs:
+    let_callbacks_finish()
+    return Runs()
+
+
+def act_slowly() -> None:
+    st.session_state["deeds"] = [*st.session_state["deeds"], "slow begins"]
+    runs().begin()
+    time.sleep(SECONDS)
+    runs().end()
+    st.session_state["deeds"] = [*st.session_state["deeds"], "slow ends"]
+
+
+def act_fast() -> None:
+    runs().begin()
+    st.session_state["deeds"] = [*st.session_state["deeds"], "fast"]
+    runs().end()
+
+
+st.session_state.setdefault("deeds", [])
+runs()
+st.button("Slow", on_click=act_slowly)
+st.button("Fast", on_click=act_fast)
+st.text(f"deeds: {', '.join(st.session_state['deeds'])}")
+st.text(f"at most {runs().most} at once")
