@@ -14,6 +14,7 @@ from typing import TypeVar
 import streamlit as st
 
 from views.html_parts import notice
+from views.streamlit_private import uninterrupted
 from views.url_values import ChoiceRule, NumberRule, Rule
 
 NAMES = ("slot", "layer", "kv_head", "sequence", "token", "head", "beat")
@@ -98,15 +99,16 @@ def keep_within(key: str, low: int, high: int) -> None:
 def _settle(rule: Rule, default: Value) -> None:
     """Before the widget of this key: what a click or the reader chose, else the address, else what it was last."""
     choices = _choices()
-    raw = choices.asked.pop(rule.key, None)
-    if rule.key in st.session_state:
-        return
-    if raw is None:
-        st.session_state[rule.key] = choices.values.get(rule.key, default)
-        return
-    value, sentence = rule.correct(raw) or (raw, "")
-    st.session_state[rule.key] = int(float(value)) if isinstance(default, int) else str(value)
-    choices.corrections[rule.key] = st.session_state[rule.key], sentence
+    with uninterrupted():
+        raw = choices.asked.pop(rule.key, None)
+        if rule.key in st.session_state:
+            return
+        if raw is None:
+            st.session_state[rule.key] = choices.values.get(rule.key, default)
+            return
+        value, sentence = rule.correct(raw) or (raw, "")
+        st.session_state[rule.key] = int(float(value)) if isinstance(default, int) else str(value)
+        choices.corrections[rule.key] = st.session_state[rule.key], sentence
 
 
 def _chosen(key: str, value: Value) -> Value:

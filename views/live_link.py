@@ -43,10 +43,11 @@ class Arrival:
 def arrival_of(tab: Tab) -> Arrival:
     """Read the address, once a tab: take the engine up if it is still open, else see which run it carries."""
     if _ARRIVAL not in st.session_state:
-        address = st.session_state.pop(_FOUND, None) or st.query_params.to_dict()
-        st.session_state[_ARRIVAL] = _arrive(tab, address)
-        st.session_state[_AT] = _step_of(address.get("at", ""))
-        take_from_address(address)
+        with uninterrupted():
+            address = st.session_state.pop(_FOUND, None) or st.query_params.to_dict()
+            st.session_state[_ARRIVAL] = _arrive(tab, address)
+            st.session_state[_AT] = _step_of(address.get("at", ""))
+            take_from_address(address)
     arrival: Arrival = st.session_state[_ARRIVAL]
     return arrival
 
