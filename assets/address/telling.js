@@ -8,6 +8,7 @@ let told = null; // when the server was last told
 let tellings = 0;
 let repetition = null;
 let release = null;
+let left = null; // the control of the page that lost the focus last
 
 function tellUntilHeard(reason, say) {
   rest(reason);
@@ -26,28 +27,30 @@ function rest(reason) {
   hold(reason, false);
 }
 
+function pageBody() {
+  return document.querySelector("[data-testid=stMain]");
+}
+
 // Each script holds for a reason of its own; the page is free when none is left.
 function hold(reason, isHeld) {
   clearTimeout(release);
-  const main = document.querySelector("[data-testid=stMain]");
+  const main = pageBody();
   if (!main) return;
   const reasons = new Set((main.dataset.held ?? "").split(" ").filter(Boolean));
   if (isHeld) reasons.add(reason);
   else reasons.delete(reason);
   main.dataset.held = [...reasons].join(" ");
-  if (reasons.size > 0 !== main.inert) turn(main);
+  const wasHeld = main.inert;
+  main.inert = reasons.size > 0;
+  if (wasHeld && !main.inert) giveFocusBack();
   if (isHeld) release = setTimeout(() => hold(reason, false), HOLD_MS);
 }
 
-// Who was at a control when the page was held finds it again: an inert page has no focus.
-function turn(main) {
-  if (!main.inert) main.focusBefore = focused();
-  main.inert = !main.inert;
-  if (!main.inert && document.activeElement === document.body) main.focusBefore?.focus({ preventScroll: true });
+// To the control that had it before the page was held, or before a dialog said that the connection is lost.
+function giveFocusBack() {
+  if (document.activeElement === document.body) left?.focus({ preventScroll: true });
 }
 
-// Also within a component, which has a document of its own.
-function focused(root = document) {
-  const node = root.activeElement;
-  return node?.shadowRoot?.activeElement ? focused(node.shadowRoot) : node;
-}
+document.addEventListener("focusout", (e) => {
+  if (pageBody()?.contains(e.target)) [left] = e.composedPath();
+});

@@ -1,7 +1,7 @@
 """What a workshop goes through: the server dies and comes back, the network goes away, tabs close, the presenter too.
 
 A server of its own, behind a network that can be cut. Streamlit forgets a tab after two seconds here instead of two
-minutes, so that a loss of three seconds is to it what one of 130 seconds is in a workshop.
+minutes, so that a loss of five seconds is to it what one of 130 seconds is in a workshop.
 """
 
 from __future__ import annotations
@@ -19,8 +19,9 @@ from tests.helpers.room_page import PATIENCE, RoomPage
 BATCH = "Memory across a batch"
 SECONDS_UNTIL_FORGOTTEN = 2
 LONG_AND_SHORT = pytest.mark.parametrize(
-    "seconds", [pytest.param(1, id="known still"), pytest.param(SECONDS_UNTIL_FORGOTTEN + 1, id="forgotten by then")]
+    "seconds", [pytest.param(1, id="known still"), pytest.param(5, id="forgotten by then")]
 )
+"""After about three seconds Streamlit says in a dialog that the connection is lost, and the dialog takes the focus."""
 ENVIRONMENT = {
     "PAGED_KV_MODEL": "tiny-random",
     "STREAMLIT_SERVER_DISCONNECTED_SESSION_TTL": str(SECONDS_UNTIL_FORGOTTEN),
@@ -93,7 +94,7 @@ def test_what_the_presenter_does_without_a_network_reaches_everybody_afterwards(
     tabs: list[RoomPage], code: str, network: Relay, seconds: int
 ) -> None:
     network.cut()
-    tabs[0].press_in_map("ArrowRight")  # at once: after three seconds a dialog says that the connection is lost
+    tabs[0].press_in_map("ArrowRight")  # before the dialog comes
     expect(tabs[0].words).to_have_text("The connection is lost. It is being looked for.", timeout=PATIENCE)
     tabs[0].page.wait_for_timeout(seconds * 1000)
     network.mend()
