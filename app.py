@@ -22,6 +22,7 @@ from views.room.lines import ROOM_ROUTES
 from views.streamlit_private import (
     keep_unsent_drawings_of_fragments,
     let_callbacks_finish,
+    let_no_clock_turn_the_page_back,
     pages_come_from_navigation_only,
 )
 from views.wake import wake_after_loss
@@ -34,6 +35,7 @@ async def lifespan(_app: st.App) -> AsyncIterator[None]:
     pages_come_from_navigation_only()
     keep_unsent_drawings_of_fragments()
     let_callbacks_finish()
+    let_no_clock_turn_the_page_back()
     write_readable_log()
     server.start()
     yield

@@ -44,22 +44,22 @@ def kept_key(lesson: str, name: str) -> str:
     return f"{lesson}_{name}"
 
 
+@uninterrupted()
 def kept(lesson: str, rule: Rule, default: Value) -> Value:
     """The value of `rule.key` now. It is also under its key in the session, for the widget to take."""
-    with uninterrupted():
-        _notice_page()
-        key, raw = kept_key(lesson, rule.key), st.query_params.get(rule.key)
-        entry = _store().setdefault(key, Kept(default))
-        if raw is not None and _is_news(entry, raw):
-            _take(entry, key, rule, raw, default)
-        elif key not in st.session_state:
-            st.session_state[key] = entry.value
-        elif st.session_state[key] != entry.value:
-            entry.value, entry.correction = st.session_state[key], ""
-        if rule.correct(str(entry.value)) is not None:  # another control has moved the range
-            _take(entry, key, rule, str(entry.value), default)
-        _write(entry, rule.key, raw, default)
-        return type(default)(entry.value)
+    _notice_page()
+    key, raw = kept_key(lesson, rule.key), st.query_params.get(rule.key)
+    entry = _store().setdefault(key, Kept(default))
+    if raw is not None and _is_news(entry, raw):
+        _take(entry, key, rule, raw, default)
+    elif key not in st.session_state:
+        st.session_state[key] = entry.value
+    elif st.session_state[key] != entry.value:
+        entry.value, entry.correction = st.session_state[key], ""
+    if rule.correct(str(entry.value)) is not None:  # another control has moved the range
+        _take(entry, key, rule, str(entry.value), default)
+    _write(entry, rule.key, raw, default)
+    return type(default)(entry.value)
 
 
 def set_kept(lesson: str, **values: int | str) -> None:

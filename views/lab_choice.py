@@ -96,19 +96,19 @@ def keep_within(key: str, low: int, high: int) -> None:
     st.session_state[key] = min(max(int(st.session_state.get(key, low)), low), high)
 
 
+@uninterrupted()
 def _settle(rule: Rule, default: Value) -> None:
     """Before the widget of this key: what a click or the reader chose, else the address, else what it was last."""
     choices = _choices()
-    with uninterrupted():
-        raw = choices.asked.pop(rule.key, None)
-        if rule.key in st.session_state:
-            return
-        if raw is None:
-            st.session_state[rule.key] = choices.values.get(rule.key, default)
-            return
-        value, sentence = rule.correct(raw) or (raw, "")
-        st.session_state[rule.key] = int(float(value)) if isinstance(default, int) else str(value)
-        choices.corrections[rule.key] = st.session_state[rule.key], sentence
+    raw = choices.asked.pop(rule.key, None)
+    if rule.key in st.session_state:
+        return
+    if raw is None:
+        st.session_state[rule.key] = choices.values.get(rule.key, default)
+        return
+    value, sentence = rule.correct(raw) or (raw, "")
+    st.session_state[rule.key] = int(float(value)) if isinstance(default, int) else str(value)
+    choices.corrections[rule.key] = st.session_state[rule.key], sentence
 
 
 def _chosen(key: str, value: Value) -> Value:

@@ -9,13 +9,18 @@ import re
 import threading
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import streamlit
 from streamlit.runtime.forward_msg_queue import ForwardMsgQueue
 from streamlit.runtime.pages_manager import PagesManager
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 from streamlit.runtime.scriptrunner.script_runner import ScriptRunner
+from streamlit.runtime.scriptrunner_utils.script_requests import (
+    RerunData,
+    ScriptRequests,
+    ScriptRequestType,
+    _is_full_app_rerun,
+)
 from streamlit.runtime.state import SafeSessionState
 
 _thread = threading.local()
@@ -52,23 +57,37 @@ def let_callbacks_finish() -> None:
 
     Streamlit would cut that callback off at its next use of the session: half done, and never called again.
     """
-    interrupt, begin = ScriptRunner._maybe_handle_execution_control_request, SafeSessionState.on_script_will_rerun
+    interrupt = ScriptRunner._maybe_handle_execution_control_request
+    begin_with_callbacks = SafeSessionState.on_script_will_rerun
 
     def interrupt_if_it_may(runner: ScriptRunner) -> None:
         if not getattr(_thread, "is_uninterrupted", False):
             interrupt(runner)
 
-    def begin_with_all_callbacks(state: SafeSessionState, *args: Any, **kwargs: Any) -> None:
-        with uninterrupted():
-            begin(state, *args, **kwargs)
-
     ScriptRunner._maybe_handle_execution_control_request = interrupt_if_it_may  # type: ignore[assignment, method-assign]
-    SafeSessionState.on_script_will_rerun = begin_with_all_callbacks  # type: ignore[assignment, method-assign]
+    SafeSessionState.on_script_will_rerun = uninterrupted()(begin_with_callbacks)  # type: ignore[method-assign]
+
+
+def let_no_clock_turn_the_page_back() -> None:
+    """The clock of a fragment adds nothing while the whole page is to be run, which draws its fragments too.
+
+    Streamlit would join both requests and take the page's address from the later one: that of the page just left.
+    """
+    request = ScriptRequests._request_rerun_locked
+
+    def request_unless_the_page_comes(requests: ScriptRequests, new: RerunData) -> bool:
+        page_comes = requests._state is ScriptRequestType.RERUN and _is_full_app_rerun(requests._rerun_data)
+        return (page_comes and new.is_auto_rerun) or request(requests, new)
+
+    ScriptRequests._request_rerun_locked = request_unless_the_page_comes  # type: ignore[assignment, method-assign]
 
 
 @contextlib.contextmanager
 def uninterrupted() -> Iterator[None]:
-    """Around what must not stop half done when the browser asks for another run. Not around what takes long."""
+    """Around what must not stop half done when the browser asks for another run. Not around what takes long.
+
+    Also a decorator: `@uninterrupted()`.
+    """
     before = getattr(_thread, "is_uninterrupted", False)
     _thread.is_uninterrupted = True
     try:

@@ -66,13 +66,13 @@ def _data(tab: RoomTab | None, code: str, is_room_page: bool) -> dict[str, Any]:
     }
 
 
+@uninterrupted()
 def _take_place() -> None:
     """A tab that was moved to the presenter's place drops lesson values of its own: the address says them all."""
     stamp = st.query_params.get(FOLLOW)
     if stamp and stamp != moved_to():
-        with uninterrupted():
-            st.session_state[_STAMP] = stamp
-            forget_kept()
+        st.session_state[_STAMP] = stamp
+        forget_kept()
 
 
 def _take_identity() -> None:

@@ -1,4 +1,4 @@
-"""Two buttons whose callbacks note what they do; one takes its time. It says how many of its runs were under way."""
+"""Two buttons whose callbacks note what they do; one takes its time. It says how many callbacks there were at once."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from views.streamlit_private import let_callbacks_finish
 SECONDS = 1.0
 
 
-class Runs:
+class Callbacks:
     def __init__(self) -> None:
         self.lock, self.now, self.most = threading.Lock(), 0, 0
 
@@ -27,28 +27,29 @@ class Runs:
 
 
 @st.cache_resource
-def runs() -> Runs:
+def callbacks() -> Callbacks:
+    """Made once a server, which is also when the server is prepared."""
     let_callbacks_finish()
-    return Runs()
+    return Callbacks()
 
 
 def act_slowly() -> None:
     st.session_state["deeds"] = [*st.session_state["deeds"], "slow begins"]
-    runs().begin()
+    callbacks().begin()
     time.sleep(SECONDS)
-    runs().end()
+    callbacks().end()
     st.session_state["deeds"] = [*st.session_state["deeds"], "slow ends"]
 
 
 def act_fast() -> None:
-    runs().begin()
+    callbacks().begin()
     st.session_state["deeds"] = [*st.session_state["deeds"], "fast"]
-    runs().end()
+    callbacks().end()
 
 
 st.session_state.setdefault("deeds", [])
-runs()
+callbacks()
 st.button("Slow", on_click=act_slowly)
 st.button("Fast", on_click=act_fast)
 st.text(f"deeds: {', '.join(st.session_state['deeds'])}")
-st.text(f"at most {runs().most} at once")
+st.text(f"at most {callbacks().most} at once")
