@@ -7,24 +7,26 @@ All contestants take turns within each round, over as many layers' caches as out
 real step (two layers in prefill, whose arithmetic outweighs its reading); a figure is the median of the rounds, in
 milliseconds a layer. `paged:contiguous` compares the default backend with PyTorch's attention over contiguous tensors;
 `of copy bandwidth` is what it reads a second, over what a plain copy moves. PyTorch's
-flex_attention joins in decode on a GPU, and with `--flex` on a CPU too, where it needs a C++ compiler and minutes.
+flex_attention joins on a GPU, and with `--flex` on a CPU too, where it needs a C++ compiler and minutes.
 """
 
 import argparse
 import math
 import statistics
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from importlib.util import find_spec
 from itertools import product
 
 import torch
 from torch import Tensor
 
-from benchmarks.attention_rivals import contiguous_sdpa, flex_sdpa, gather_then_sdpa, plain_loop
-from benchmarks.bandwidth import UNCACHED_BYTES, copy_bandwidth, seconds_of
+from benchmarks.attention_rivals import contiguous_sdpa, flex_sdpa, gather_then_sdpa
+from benchmarks.bandwidth import copy_bandwidth, seconds_of, uncached_bytes
 from benchmarks.tables import Row, progress, show
 from kernels.backend import select_backend
+from kernels.registry import BACKENDS
 
 MOST_LAYERS = 30
 
@@ -39,10 +41,10 @@ class Case:
     heads: tuple[int, int]
     head_dim: int
 
-    def num_layers(self) -> int:
+    def num_layers(self, device: torch.device) -> int:
         if self.phase == "prefill":
             return 2
-        return min(MOST_LAYERS, max(2, math.ceil(UNCACHED_BYTES / self.bytes_read())))
+        return min(MOST_LAYERS, max(2, math.ceil(uncached_bytes(device) / self.bytes_read())))
 
     def bytes_read(self) -> int:
         """Keys and values of one layer."""
@@ -63,7 +65,7 @@ def main() -> None:
     for case in cases_of(options):
         progress(f"{case.phase}, {case.batch} x {case.context}, block {case.block_size}, {case.dtype} ...")
         contestants = line_up(case, device, options.flex)
-        times = race(contestants, case.num_layers(), options.rounds, device)
+        times = race(contestants, case.num_layers(device), options.rounds, device)
         best = times[default.name]
         row: Row = {
             "phase": case.phase, "batch": case.batch, "context": case.context, "block": case.block_size,
@@ -98,8 +100,8 @@ def cases_of(options: argparse.Namespace) -> Iterator[Case]:
         yield Case(batch, context, block_size, dtype, phase, tuple(options.heads), options.head_dim)
 
 
-def line_up(case: Case, device: torch.device, flex: bool) -> dict[str, Contestant]:
-    """The contestants over the same random layers."""
+def line_up(case: Case, device: torch.device, flex: bool, backends: Sequence[str] = ()) -> dict[str, Contestant]:
+    """The contestants over the same random layers; `backends`: ours, in the place of all that run here."""
     dtype = getattr(torch, case.dtype)
     num_heads, num_kv_heads = case.heads
     width = math.ceil(case.context / case.block_size)
@@ -108,7 +110,7 @@ def line_up(case: Case, device: torch.device, flex: bool) -> dict[str, Contestan
     def random_cache() -> Tensor:
         return torch.randn(shape, device=device).to(dtype)
 
-    caches = [(random_cache(), random_cache()) for _ in range(case.num_layers())]
+    caches = [(random_cache(), random_cache()) for _ in range(case.num_layers(device))]
     table = torch.randperm(shape[0], device=device).view(case.batch, width).int()
     query_len = 1 if case.phase == "decode" else case.context
     query = torch.randn(case.batch * query_len, num_heads, case.head_dim, device=device).to(dtype)
@@ -127,18 +129,28 @@ def line_up(case: Case, device: torch.device, flex: bool) -> dict[str, Contestan
         return lambda i: attention(query, *caches[i], table, seq_lens, starts, scale=case.head_dim**-0.5)
 
     contestants: dict[str, Contestant] = {}
-    if device.type == "cuda":
-        contestants["triton"] = paged("triton")
-    else:
-        contestants |= {"cpu": paged("cpu"), "reference": paged("reference")}
-        if case.phase == "decode" and case.dtype == "float32":
-            contestants["plain Numba loop"] = lambda i: plain_loop(query, *caches[i], table, case.context)
-    if flex and case.phase == "decode":
+    for name in backends or backends_for(device):
+        contestants[name] = paged(name)
+    is_for_the_loop = (device.type, case.phase, case.dtype) == ("cpu", "decode", "float32")
+    if is_for_the_loop and not backends and find_spec("numba"):
+        from benchmarks.plain_loop import plain_loop
+
+        contestants["plain Numba loop"] = lambda i: plain_loop(query, *caches[i], table, case.context)
+    if flex:
         contestants["flex_attention"] = lambda i: flex_sdpa(query, *slabs[i])
     contestants["gather + SDPA"] = lambda i: gather_then_sdpa(query, *caches[i], long_table, case.context)
     contestants["contiguous SDPA"] = lambda i: contiguous_sdpa(query, *slabs[i])
     check_agreement(contestants, 2e-5 if dtype == torch.float32 else 5e-2)
     return contestants
+
+
+def backends_for(device: torch.device) -> list[str]:
+    """The names of those that run on `device`, and there in a CUDA graph."""
+    return [
+        spec.name
+        for spec in BACKENDS
+        if spec.runs_on(device.type) and not spec.obstacle(device) and (device.type == "cpu" or spec.cuda_graphs)
+    ]
 
 
 def check_agreement(contestants: dict[str, Contestant], tolerance: float) -> None:

@@ -1,15 +1,17 @@
 """What paged attention is measured against: ways to attend that a reader might try first. Decode and prefill."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from functools import cache
+from typing import TYPE_CHECKING
 
-import numba
-import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-# mypy: disable-error-code="no-untyped-def,untyped-decorator"
+if TYPE_CHECKING:
+    from torch.nn.attention.flex_attention import BlockMask
 
 
 def gather_then_sdpa(
@@ -35,9 +37,21 @@ def contiguous_sdpa(query: Tensor, keys: Tensor, values: Tensor) -> Tensor:
 
 
 def flex_sdpa(query: Tensor, keys: Tensor, values: Tensor) -> Tensor:
-    """PyTorch's compiled flex_attention over the same contiguous tensors, for decode."""
-    out = _compiled_flex_attention()(query.view(len(keys), -1, 1, query.shape[-1]), keys, values, enable_gqa=True)
-    return out.squeeze(2)
+    """PyTorch's compiled flex_attention over the same contiguous tensors."""
+    query = query.view(len(keys), -1, *query.shape[1:]).transpose(1, 2)
+    mask = _causal_mask(query.shape[2], query.device) if query.shape[2] > 1 else None
+    out = _compiled_flex_attention()(query, keys, values, block_mask=mask, enable_gqa=True)
+    return out.transpose(1, 2).flatten(0, 1)
+
+
+@cache
+def _causal_mask(num_tokens: int, device: torch.device) -> BlockMask:
+    from torch.nn.attention.flex_attention import create_block_mask  # seconds to import, and rarely asked for
+
+    def sees(_batch: Tensor, _head: Tensor, query: Tensor, key: Tensor) -> Tensor:
+        return query >= key
+
+    return create_block_mask(sees, None, None, num_tokens, num_tokens, device=str(device))
 
 
 @cache
@@ -45,41 +59,3 @@ def _compiled_flex_attention() -> Callable[..., Tensor]:
     from torch.nn.attention.flex_attention import flex_attention
 
     return torch.compile(flex_attention)
-
-
-def plain_loop(query: Tensor, key_cache: Tensor, value_cache: Tensor, block_table: Tensor, context: int) -> Tensor:
-    """The loop that comes to mind first, in Numba and in float32: follows the block table, for decode."""
-    out = torch.empty_like(query)
-    arrays = (tensor.numpy() for tensor in (query, key_cache, value_cache, block_table, out))
-    _plain_loop(*arrays, context)
-    return out
-
-
-@numba.njit(parallel=True, fastmath=True)
-def _plain_loop(query, key_cache, value_cache, block_table, out, context):
-    num_seqs, num_heads, head_dim = query.shape
-    _, block_size, num_kv_heads, _ = key_cache.shape
-    group, scale = num_heads // num_kv_heads, np.float32(head_dim**-0.5)
-    for item in numba.prange(num_seqs * num_kv_heads):
-        s, kv_head = item // num_kv_heads, item % num_kv_heads
-        scores = np.empty((group, context), np.float32)
-        for position in range(context):
-            block, offset = block_table[s, position // block_size], position % block_size
-            for g in range(group):
-                score = np.float32(0)
-                for d in range(head_dim):
-                    score += query[s, kv_head * group + g, d] * key_cache[block, offset, kv_head, d]
-                scores[g, position] = score * scale
-        sums = np.zeros((group, head_dim), np.float32)
-        totals = np.zeros(group, np.float32)
-        maxima = [scores[g].max() for g in range(group)]
-        for position in range(context):
-            block, offset = block_table[s, position // block_size], position % block_size
-            for g in range(group):
-                weight = np.exp(scores[g, position] - maxima[g])
-                totals[g] += weight
-                for d in range(head_dim):
-                    sums[g, d] += weight * value_cache[block, offset, kv_head, d]
-        for g in range(group):
-            for d in range(head_dim):
-                out[s, kv_head * group + g, d] = sums[g, d] / totals[g]

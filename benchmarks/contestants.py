@@ -19,10 +19,10 @@ from transformers import LlamaForCausalLM, StoppingCriteria, StoppingCriteriaLis
 
 from benchmarks.embedded_model import gguf_file, huggingface_folder, in_transformers
 from engine import Engine, EngineConfig, SamplingParams
-from engine.dtypes import TORCH_DTYPES
-from engine.loading import load_parts
-from engine.weights import LoadedModel, load_model
-from engine.weights_embedded import EMBEDDED_MODEL
+from engine.components import build_components
+from engine.model.device import TORCH_DTYPES
+from engine.model.weights.embedded import EMBEDDED_MODEL
+from engine.model.weights.load import LoadedModel, load_model
 
 PEERS = Path(__file__).parent / "peers"
 
@@ -53,20 +53,21 @@ class Contestant(Protocol):
 class OurEngine:
     """A whole prompt batch in one step, as everybody else does it."""
 
-    def __init__(self, backend: str, dtype: str, device: str, limits: Limits) -> None:
+    def __init__(self, loaded: LoadedModel, backend: str, limits: Limits, *, batch_invariant: bool = False) -> None:
         block_size = 16
         config = EngineConfig(
-            dtype=dtype,
-            device=device,
+            dtype=loaded.dtype,
+            device=loaded.model.device.type,
             attention_backend=backend,
             block_size=block_size,
             num_blocks=limits.max_seqs * -(-limits.max_len // block_size),
             max_num_seqs=limits.max_seqs,
             max_num_batched_tokens=limits.max_seqs * limits.max_len,
             max_model_len=limits.max_len,
+            batch_invariant=batch_invariant,
         )
-        self.engine = Engine(config, load_parts(config, _loaded(dtype, device)))
-        self.description = f"this engine, {backend}, {dtype}"
+        self.engine = Engine(config, build_components(config, loaded))
+        self.description = f"this engine, {backend}, {loaded.dtype}"
 
     def run(self, job: Job) -> list[float]:
         params = SamplingParams(max_tokens=job.num_tokens, ignore_eos=True)
@@ -82,9 +83,9 @@ class OurEngine:
 
 
 class TransformersGenerate:
-    def __init__(self, dtype: str, device: str) -> None:
-        self.model = _in_transformers(dtype, device)
-        self.description = f"transformers generate, {dtype}"
+    def __init__(self, model: LlamaForCausalLM) -> None:
+        self.model = model
+        self.description = f"transformers generate, {str(model.dtype).removeprefix('torch.')}"
 
     def run(self, job: Job) -> list[float]:
         clock = _Clock()
@@ -153,12 +154,14 @@ class Peer:
 
 
 @cache
-def _loaded(dtype: str, device: str) -> LoadedModel:
+def embedded(dtype: str, device: str) -> LoadedModel:
+    """The embedded model in this engine."""
     return load_model(EMBEDDED_MODEL, dtype=dtype, device=torch.device(device))
 
 
 @cache
-def _in_transformers(dtype: str, device: str) -> LlamaForCausalLM:
+def embedded_in_transformers(dtype: str, device: str) -> LlamaForCausalLM:
+    """The embedded model in transformers."""
     model = in_transformers()
     if dtype == "float32" and device == "cpu":
         return model

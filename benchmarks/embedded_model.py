@@ -10,10 +10,10 @@ import torch
 from torch import Tensor
 from transformers import LlamaConfig, LlamaForCausalLM
 
-from engine.progress import ignore_progress
-from engine.weights_cache import cached_folder
-from engine.weights_download import GGUF_NAME, fetch_gguf
-from engine.weights_embedded import eight_bits, embedded_folder, four_bits, read_tensors
+from engine.model.load_report import ignore_progress
+from engine.model.weights.cache import cached_folder
+from engine.model.weights.download import GGUF_NAME, fetch_gguf
+from engine.model.weights.embedded import eight_bits, embedded_folder, four_bits, read_tensors
 
 TOKENIZER_FILES = ("tokenizer.json", "tokenizer_config.json", "chat_template.jinja")
 
@@ -41,8 +41,12 @@ def huggingface_folder() -> Path:
 
 def gguf_file() -> Path:
     """The four-bit file itself, fetched once more: our own cache keeps only what it was converted to."""
-    folder = cached_folder("benchmark-gguf-1", lambda folder: fetch_gguf(folder, ignore_progress))
+    folder = cached_folder("benchmark-gguf-1", _fetch)
     return next(folder.rglob(GGUF_NAME))
+
+
+def _fetch(folder: Path) -> None:
+    fetch_gguf(folder, ignore_progress)
 
 
 def _llama_around(weights: dict[str, Tensor], config: LlamaConfig) -> LlamaForCausalLM:

@@ -15,22 +15,21 @@ import triton
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 
+from benchmarks.chips import CHIP, Chip
+from kernels.add_rms_norm import triton_kernel as add_rms_norm
+from kernels.argmax_logsumexp import triton_kernel as argmax_logsumexp
 from kernels.copy_blocks.triton_kernel import TILE, copy_blocks_kernel
 from kernels.paged_attention.triton_config import DECODE, PREFILL
 from kernels.paged_attention.triton_decode import decode_kernel, merge_kernel
 from kernels.paged_attention.triton_kernel import Geometry
 from kernels.paged_attention.triton_prefill import prefill_kernel
 from kernels.rotary_write_kv.triton_kernel import padded, rotary_write_kv_kernel
-from kernels.write_kv.triton_kernel import write_kv_kernel
+from kernels.silu_mul import triton_kernel as silu_mul
 
-TARGETS = {
-    "cuda80": GPUTarget("cuda", 80, 32),
-    "cuda90": GPUTarget("cuda", 90, 32),
-    "cuda100": GPUTarget("cuda", 100, 32),
-    "gfx942": GPUTarget("hip", "gfx942", 64),
-}
 ELEMENT = {"bfloat16": ("*bf16", 2), "float16": ("*fp16", 2), "float32": ("*fp32", 4)}
 SPLITS = 8
+HIDDEN_SIZE, INTERMEDIATE_SIZE, VOCAB_SIZE = 4096, 14_336, 128_256
+"""Of the small kernels, which do not depend on the heads: Llama 3 8B."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +37,7 @@ class Build:
     """One kernel in one configuration."""
 
     kernel: str
-    target: str
+    chip: str
     dtype: str
     head_dim: int
     group: int = 3
@@ -57,13 +56,15 @@ class Resources:
     """What a compiled kernel takes on its chip."""
 
     kernel: str
-    target: str
+    chip: str
     dtype: str
     head_dim: int
     group: int
     options: str
+    threads: int
+    """Of a program."""
     registers: int
-    """A thread's, of 255 on NVIDIA and 512 (both register files) on AMD."""
+    """A thread's; on CDNA of both register files."""
     spilled_bytes: int
     """Local memory a thread: stack and spills."""
     spilled_scalars: int
@@ -84,10 +85,18 @@ def compile_kernel(build: Build) -> Resources:
     aligned = [i for i, name in enumerate(names) if name.endswith("_ptr") or name in _ROW_STRIDES]
     attributes = {(i,): [["tt.divisibility", 16]] for i in aligned}
     source = ASTSource(function, signature, constants, attributes)
-    compiled = triton.compile(source, target=TARGETS[build.target], options=options)
-    read = _read_amd if build.target == "gfx942" else _read_nvidia
-    identity = (build.kernel, build.target, build.dtype, build.head_dim, build.group, build.options)
-    return Resources(*identity, shared_bytes=compiled.metadata.shared, **read(compiled.asm))
+    chip = CHIP[build.chip]
+    compiled = triton.compile(source, target=_gpu_target(chip), options=options)
+    read = _read_amd if chip.is_amd else _read_nvidia
+    identity = (build.kernel, build.chip, build.dtype, build.head_dim, build.group, build.options)
+    threads = compiled.metadata.num_warps * chip.warp_size
+    return Resources(*identity, threads, shared_bytes=compiled.metadata.shared, **read(compiled.asm))
+
+
+def _gpu_target(chip: Chip) -> GPUTarget:
+    if chip.is_amd:
+        return GPUTarget("hip", chip.name, chip.warp_size)
+    return GPUTarget("cuda", int(chip.name.removeprefix("cuda")), chip.warp_size)
 
 
 def _constants(build: Build) -> tuple[Any, dict[str, Any]]:
@@ -95,7 +104,13 @@ def _constants(build: Build) -> tuple[Any, dict[str, Any]]:
     _, element_size = ELEMENT[build.dtype]
     heads = build.group * build.num_kv_heads
     geometry = Geometry(
-        build.target, element_size, heads, build.num_kv_heads, build.head_dim, build.block_size, build.sliding_window
+        CHIP[build.chip].tables,
+        element_size,
+        heads,
+        build.num_kv_heads,
+        build.head_dim,
+        build.block_size,
+        build.sliding_window,
     )
     row = build.num_kv_heads * build.head_dim
     soft_cap = {} if build.soft_cap else {"soft_cap": None}
@@ -104,7 +119,6 @@ def _constants(build: Build) -> tuple[Any, dict[str, Any]]:
         "prefill": (prefill_kernel, {**geometry.constants(PREFILL), **soft_cap}),
         "decode": (decode_kernel, {**geometry.constants(DECODE), **soft_cap, "SPLITS": SPLITS}),
         "merge": (merge_kernel, {**dim, "SPLITS": SPLITS}),
-        "write_kv": (write_kv_kernel, {"ROW_SIZE": row, "PADDED_ROW": triton.next_power_of_2(row)}),
         "rotary_write_kv": (
             rotary_write_kv_kernel,
             {
@@ -112,15 +126,21 @@ def _constants(build: Build) -> tuple[Any, dict[str, Any]]:
                 **padded(heads + 2 * build.num_kv_heads, build.head_dim),
             },
         ),
-        "copy_blocks": (copy_blocks_kernel, {"BLOCK_ELEMENTS": build.block_size * row, "TILE": TILE}),
+        "copy_blocks": (copy_blocks_kernel, {"BLOCK_ELEMENTS": build.block_size * row, "ALIGNMENT": 16, "TILE": TILE}),
+        "add_rms_norm": (add_rms_norm.add_rms_norm_kernel, {"SIZE": HIDDEN_SIZE, **add_rms_norm.padded(HIDDEN_SIZE)}),
+        "silu_mul": (silu_mul.silu_mul_kernel, {"SIZE": INTERMEDIATE_SIZE, "TILE": silu_mul.TILE}),
+        "argmax_logsumexp": (
+            argmax_logsumexp.argmax_logsumexp_kernel,
+            {"VOCAB_SIZE": VOCAB_SIZE, **argmax_logsumexp.tiles(VOCAB_SIZE)},
+        ),
     }  # fmt: skip
     return kernels[build.kernel]
 
 
 _INT32_POINTERS = {"block_table_ptr", "seq_lens_ptr", "query_start_loc_ptr"}
 _INT64_POINTERS = {"slot_mapping_ptr", "address_ptr", "src_to_dst_ptr", "position_ptr"}
-_ROW_STRIDES = {"query_stride", "key_stride", "value_stride"}
-_FLOAT32_POINTERS = {"lse_ptr", "cos_ptr", "sin_ptr", "split_out_ptr", "split_lse_ptr"}
+_ROW_STRIDES = {"query_stride"}
+_FLOAT32_POINTERS = {"lse_ptr", "cos_ptr", "sin_ptr", "split_out_ptr", "split_lse_ptr", "logits_ptr"}
 
 
 def _type_of(name: str, build: Build) -> str:
@@ -131,9 +151,11 @@ def _type_of(name: str, build: Build) -> str:
         return "*i64"
     if name in _FLOAT32_POINTERS or (build.kernel, name) == ("decode", "out_ptr"):
         return "*fp32"
+    if (build.kernel, name) == ("argmax_logsumexp", "out_ptr"):
+        return "*fp64"
     if name.endswith("_ptr"):
         return ELEMENT[build.dtype][0]
-    return "fp32" if name in ("scale", "soft_cap") else "i32"
+    return "fp32" if name in ("scale", "soft_cap", "eps") else "i32"
 
 
 def _read_nvidia(asm: dict[str, Any]) -> dict[str, Any]:
@@ -168,7 +190,7 @@ def _read_amd(asm: dict[str, Any]) -> dict[str, Any]:
         "registers": listed("vgpr_count"),
         "spilled_bytes": listed("private_segment_fixed_size"),
         "spilled_scalars": listed("sgpr_spill_count"),
-        "tensor_core_instructions": len(re.findall(r"^\s*v_mfma", text, re.M)),
+        "tensor_core_instructions": len(re.findall(r"^\s*v_w?mf?ma", text, re.M)),
         "kv_load_bytes": _widths_at_kv_loads(text),
     }
 
@@ -201,4 +223,6 @@ def _load_width(instruction: str) -> int:
         return int(match[1] or 1) * int(match[2]) // 8
     if match := re.search(r"\b(?:global|buffer)_load_(dwordx(\d)|dword|ushort|short_d16\w*)\b", instruction):
         return 4 * int(match[2] or 1) if match[1].startswith("dword") else 2
+    if match := re.search(r"\b(?:global|buffer)_load_(?:d16_)?(?:hi_)?[bu](\d+)\b", instruction):  # RDNA's names
+        return int(match[1]) // 8
     return 0

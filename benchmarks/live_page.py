@@ -22,7 +22,7 @@ from playwright.sync_api import CDPSession, Page, sync_playwright
 
 from benchmarks.memory_map_repaint import SCRUB
 from engine import Trace
-from engine.events import StepCompleted
+from engine.trace.events import StepCompleted
 from tests.helpers.app_server import ROOT, running_app
 from tests.helpers.live_page import LivePage
 
@@ -139,7 +139,7 @@ def _report_memory(cdp: CDPSession, when: str) -> None:
 
 
 def _trace_of(live: LivePage) -> Trace:
-    live.tool("Take it away")
+    live.tool("Download")
     with live.page.expect_download() as download:
         live.button("live_json").click()
     return Trace.from_json(Path(download.value.path()).read_text("utf-8"))

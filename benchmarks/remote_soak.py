@@ -6,7 +6,7 @@
 A publisher in a process of its own sends conversations that share beginnings and evicts the oldest blocks, 5,000 events
 a second: a server that computes 10,000 prompt tokens a second in blocks of 16 sends about 1,250. Meanwhile this process
 does what the page does at every look, and measures how long it takes: the newest moment, one earlier moment, the report
-with its forest, the map's frames and the forest as HTML.
+with its radix tree, the map's frames and the tree as HTML.
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ from typing import Any
 
 import msgspec
 
-from engine.event_base import Event as CacheEvent
 from engine.remote.addresses import events_address
 from engine.remote.publisher import Publisher
 from engine.remote.report import report_of
 from engine.remote.server import RemoteServer, ServerAddresses
-from engine.state import CacheState
-from views.remote_forest import forest_html, shared_html
-from views.remote_map import map_payload
-from views.remote_words import Words
+from engine.trace.event_base import Event as CacheEvent
+from engine.trace.state import CacheState
+from views.remote.picture import map_payload
+from views.remote.radix_tree import radix_tree_html, shared_html
+from views.remote.vocabulary import Vocabulary
 
 BLOCK_SIZE, POOL_BLOCKS = 16, 4_000
 EVENTS_A_MESSAGE = 8
 EVENTS_A_SECOND = 5_000
-SECONDS_BETWEEN_LOOKS = 0.5
+POLL_SECONDS = 0.5
 
 
 def main() -> None:
@@ -100,18 +100,18 @@ def _follow(server: RemoteServer, num_events: int) -> Soaked:
         while tenths and _newest_message(server) >= tenths[0]:
             found.resident_mb.append(_resident_mb())
             tenths.popleft()
-        time.sleep(SECONDS_BETWEEN_LOOKS)
+        time.sleep(POLL_SECONDS)
     found.seconds = time.monotonic() - started
     state = server.at(server.last_step)
     found.num_messages = server.last_step
-    found.is_partial = state.findable.partial_since is not None
+    found.is_partial = state.prefix_cache.partial_since is not None
     return found
 
 
 def _look(server: RemoteServer) -> tuple[float, float]:
     """What the page does at a look, at the newest moment and at one in the middle, in turn: milliseconds of one look,
     by the clock and of this thread's CPU."""
-    server.seen()
+    server.touch()
     started, started_cpu = time.perf_counter(), time.thread_time()
     _draw(server, server.at(server.last_step))
     _draw(server, server.at((server.first_step + server.last_step) // 2))
@@ -119,11 +119,11 @@ def _look(server: RemoteServer) -> tuple[float, float]:
 
 
 def _draw(server: RemoteServer, state: CacheState) -> None:
-    words = Words()
+    vocabulary = Vocabulary()
     report = report_of(server, state, 0)
-    map_payload(state, 0, "", [event.describe() for event in server.events_of(state.step)], words)
-    forest_html(report.forest, words, None)
-    shared_html(report.forest.shared, words)
+    map_payload(state, 0, "", [event.describe() for event in server.events_of(state.step)], vocabulary)
+    radix_tree_html(report.radix_tree, vocabulary, None)
+    shared_html(report.radix_tree.shared, vocabulary)
 
 
 def _newest_message(server: RemoteServer) -> int:

@@ -4,7 +4,7 @@ Usage: python -m benchmarks.room_kill [--clients 40] [--model tiny-random] [--js
 
 A presenter and those who follow, each with two sockets of a browser's tab: Streamlit's and the room's line. All are on
 a lesson, at a frame and a block size that are not its defaults. The server is killed (SIGKILL), then started again at
-the same port. Each tab does what its page does (assets/room/line.js): it looks for the server, asks for its page with
+the same port. Each tab does what its page does (assets/room/bar.js): it looks for the server, asks for its page with
 the values that stand in its address, opens its line, and says who it is. It is back when its page shows these values
 and the new server knows it as a member of the room. The presenter's token opens the room again.
 
@@ -29,7 +29,7 @@ import websockets
 
 from benchmarks.streamlit_client import Tab
 from tests.helpers.mortal_server import MortalServer
-from views.room.lateness import percentile
+from views.room.tick_latency import percentile
 
 PAGE, TITLE, REQUESTS, BLOCK_SIZE = "batch", "Memory across a batch", 3, 8
 RETRY = (0.3, 0.7, 1.5, 3.0, 5.0)
@@ -69,7 +69,7 @@ class Person:
     has_come: asyncio.Event = field(default_factory=asyncio.Event)
     may_go: asyncio.Event = field(default_factory=asyncio.Event)
 
-    async def live_through_it(self) -> None:
+    async def follow_room(self) -> None:
         await self.be_there_until_it_dies()
         await self.come_back()
 
@@ -110,8 +110,8 @@ class Person:
         news = json.loads(await line.recv())
         if news["state"] != "open":
             raise ConnectionError(news["state"])
-        await tab.tell("room_line", "identity", {**self.identity, "code": self.code})
-        known = tab.component("room_line")["identity"] or {"member": "", "name": ""}
+        await tab.tell("room_bar", "identity", {**self.identity, "code": self.code})
+        known = tab.component("room_bar")["identity"] or {"member": "", "name": ""}
         position = tab.component("map_batch")["position"]
         block_size = tab.component("map_in_blocks")["payload"]["frames"][0]["layout"]["block_size"]
         return Seen(tab.headings[0], position, block_size, known["member"], known["name"])
@@ -128,7 +128,7 @@ async def everybody(url: str, num_clients: int) -> list[Person]:
         await tab.click("Start a room")
         while not (found := re.search(r'data-room-code="(\w+)"', tab.html)):
             await asyncio.sleep(0.1)
-        presenter = Person(url, found[1], tab.component("room_line")["identity"])
+        presenter = Person(url, found[1], tab.component("room_bar")["identity"])
     return [presenter, *[await attendee(url, number, presenter.code) for number in range(1, num_clients)]]
 
 
@@ -138,12 +138,12 @@ async def attendee(url: str, number: int, code: str) -> Person:
         tab.fill("room_code", code)
         tab.fill("room_name", f"Client {number}")
         await tab.click("Join")
-        return Person(url, code, tab.component("room_line")["identity"])
+        return Person(url, code, tab.component("room_bar")["identity"])
 
 
 async def kill_and_return(server: MortalServer, num_clients: int) -> dict[str, Any]:
     people = await everybody(server.app.url, num_clients)
-    lives = [asyncio.create_task(person.live_through_it()) for person in people]
+    tasks = [asyncio.create_task(person.follow_room()) for person in people]
     await asyncio.wait_for(asyncio.gather(*(person.has_come.wait() for person in people)), SECONDS_OF_PATIENCE)
     killed_at = time.monotonic()
     server.kill()
@@ -152,7 +152,7 @@ async def kill_and_return(server: MortalServer, num_clients: int) -> dict[str, A
     await until_all_are_here(people)
     for person in people:
         person.may_go.set()
-    await asyncio.gather(*lives)
+    await asyncio.gather(*tasks)
     return figures(people, killed_at, answered_at)
 
 

@@ -25,9 +25,9 @@ import torch
 from benchmarks.bandwidth import read_bandwidth
 from benchmarks.tables import Row, progress, show
 from engine import Engine, EngineConfig, SamplingParams
-from engine.loading import load_parts
-from engine.usage import usage_of
-from engine.weights import LoadedModel, load_model
+from engine.components import build_components
+from engine.model.weights.load import LoadedModel, load_model
+from engine.trace.usage import usage_of
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,9 @@ def parse_options() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def decoding_engine(loaded: LoadedModel, backend: str, case: Case, block_size: int, num_tokens: int) -> Engine:
+def decoding_engine(
+    loaded: LoadedModel, backend: str, case: Case, block_size: int, num_tokens: int, *, enforce_eager: bool = False
+) -> Engine:
     """An engine whose sequences have read random prompts of `context` tokens and can decode `num_tokens` more."""
     length = case.context + num_tokens
     config = EngineConfig(
@@ -84,8 +86,9 @@ def decoding_engine(loaded: LoadedModel, backend: str, case: Case, block_size: i
         max_num_seqs=case.batch,
         max_num_batched_tokens=case.batch * case.context,
         max_model_len=length,
+        enforce_eager=enforce_eager,
     )
-    engine = Engine(config, load_parts(config, loaded))
+    engine = Engine(config, build_components(config, loaded))
     tokens = random.Random(0)
     for _ in range(case.batch):
         prompt = [tokens.randrange(loaded.config.vocab_size) for _ in range(case.context)]

@@ -24,13 +24,14 @@ PROGRAM = """
 import json, sys, time
 begun = time.time()
 from engine import Engine, EngineConfig, SamplingParams
-from engine.loading import load_parts, resolve_device
-from engine.weights import load_model
+from engine.components import build_components
+from engine.model.device import resolve_device
+from engine.model.weights.load import load_model
 times = [begun, time.time()]
 config = EngineConfig(dtype=sys.argv[1], attention_backend=sys.argv[2])
 loaded = load_model(config.model, dtype=config.dtype, device=resolve_device("auto"))
 times.append(time.time())
-engine = Engine(config, load_parts(config, loaded))
+engine = Engine(config, build_components(config, loaded))
 times.append(time.time())
 engine.generate([list(range(100, 116))], SamplingParams(max_tokens=1, ignore_eos=True))
 times.append(time.time())

@@ -15,6 +15,7 @@ from __future__ import annotations
 import argparse
 import statistics
 import sys
+import time
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -26,11 +27,12 @@ from benchmarks.scaling import Case, decoding_engine, seconds_of_steps
 from benchmarks.stopwatch import Stopwatch
 from benchmarks.tables import Row, progress, show
 from engine import Engine
-from engine.compiled_steps import CompiledSteps
-from engine.kv_store import KVStore
-from engine.model import DecoderLayer, LlamaModel
-from engine.model_runner import ModelRunner
-from engine.weights import LoadedModel, load_model
+from engine.model.compiled_steps import CompiledSteps
+from engine.model.kv_store import KVStore
+from engine.model.llama import DecoderLayer, LlamaModel
+from engine.model.weights.load import LoadedModel, load_model
+from engine.outputs import RequestOutput
+from engine.runner import ModelRunner
 
 PARTS = ("schedule", "prepare", "products", "attention", "between", "head", "sample", "commit", "events", "other")
 COMPILED = "compiled"
@@ -68,17 +70,17 @@ def measure(loaded: LoadedModel, backend: str, batch: int, context: int, steps: 
     """One row: the same number of steps with no stopwatch, then with one in every part."""
     engine = decoding_engine(loaded, backend, Case(batch, context, 1), 16, 2 * (steps + WARM_UP) + 1)
     plain = statistics.median(seconds_of_steps(engine, steps))
-    watch = Stopwatch()
+    watch = Stopwatch(clock_of(loaded.model.device))
     step = put_stopwatches(engine, watch)
     for _ in range(WARM_UP):
         step()
     watch.seconds.clear()
     compiled = compiled_steps(engine)
-    before = compiled.ticks.copy() if compiled else None
+    before = compiled.cycles.copy() if compiled else None
     for _ in range(steps):
         step()
-    if compiled:
-        share_out(watch, compiled.ticks - before)
+    if compiled and before is not None:
+        share_out(watch, compiled.cycles - before)
     total = sum(watch.seconds.values())
     row: Row = {"batch": batch, "context": context, "plain ms": round(1e3 * plain, 2)}
     row["watched ms"] = round(1e3 * total / steps, 2)
@@ -87,15 +89,29 @@ def measure(loaded: LoadedModel, backend: str, batch: int, context: int, steps: 
     return row
 
 
-def put_stopwatches(engine: Engine, watch: Stopwatch) -> Callable[[], object]:
-    """Time every part of this engine from now on; returns its timed `step`."""
-    runner, store = engine.parts.runner, engine.parts.store
+def clock_of(device: torch.device) -> Callable[[], float]:
+    """Seconds, after a GPU has done what it was given: else the launches would be timed and not the kernels."""
+
+    def after_the_gpu() -> float:
+        torch.cuda.synchronize(device)
+        return time.perf_counter()
+
+    return after_the_gpu if device.type == "cuda" else time.perf_counter
+
+
+def put_stopwatches(engine: Engine, watch: Stopwatch) -> Callable[[], list[RequestOutput]]:
+    """Time every part of this engine from now on; returns its timed `step`.
+
+    Steps run eagerly on a GPU: a recorded one has no parts, and would go on with the model it was recorded with.
+    """
+    runner, store = engine.components.runner, engine.components.store
     assert isinstance(runner, ModelRunner) and isinstance(store, KVStore)
     if compiled_steps(engine):
-        model = replace(runner.model, head=watch.timed("head", runner.model.head))
-        runner.shortcut = shortcut = CompiledSteps(model, store)
-        shortcut.forward = watch.timed(COMPILED, shortcut.forward)  # type: ignore[method-assign]
+        model = replace(runner.model, lm_head=watch.timed("head", runner.model.lm_head))
+        runner.fast_path = fast_path = CompiledSteps(model, store)
+        fast_path.forward = watch.timed(COMPILED, fast_path.forward)  # type: ignore[method-assign]
     else:
+        runner.fast_path = None
         store.backend = replace(
             store.backend,
             paged_attention=watch.timed("attention", store.backend.paged_attention),  # type: ignore[arg-type]
@@ -111,26 +127,26 @@ def put_stopwatches(engine: Engine, watch: Stopwatch) -> Callable[[], object]:
 
 
 def compiled_steps(engine: Engine) -> CompiledSteps | None:
-    runner = engine.parts.runner
-    shortcut = runner.shortcut if isinstance(runner, ModelRunner) else None
-    return shortcut if isinstance(shortcut, CompiledSteps) else None
+    runner = engine.components.runner
+    fast_path = runner.fast_path if isinstance(runner, ModelRunner) else None
+    return fast_path if isinstance(fast_path, CompiledSteps) else None
 
 
-def share_out(watch: Stopwatch, ticks: NDArray[np.int64]) -> None:
+def share_out(watch: Stopwatch, cycles: NDArray[np.int64]) -> None:
     """The time of the compiled call among its parts."""
     from kernels.decoder_layers.cpu import PARTS  # Numba is there: it compiled the call
 
     seconds = watch.seconds.pop(COMPILED)
-    for part, count in zip(PARTS, ticks, strict=True):
-        watch.seconds[part] += seconds * float(count / ticks.sum())
+    for part, count in zip(PARTS, cycles, strict=True):
+        watch.seconds[part] += seconds * float(count / cycles.sum())
 
 
 def _timed_model(model: LlamaModel, watch: Stopwatch) -> LlamaModel:
     def timed(layer: DecoderLayer) -> DecoderLayer:
         names = ("qkv", "attention_output", "gate_up", "down")
-        return replace(layer, **{name: watch.timed("products", getattr(layer, name)) for name in names})
+        return replace(layer, **{name: watch.timed("products", getattr(layer, name)) for name in names})  # type: ignore[arg-type]
 
-    return replace(model, layers=tuple(map(timed, model.layers)), head=watch.timed("head", model.head))
+    return replace(model, layers=tuple(map(timed, model.layers)), lm_head=watch.timed("head", model.lm_head))
 
 
 if __name__ == "__main__":

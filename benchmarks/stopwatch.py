@@ -7,7 +7,8 @@ from collections import defaultdict
 from collections.abc import Callable
 from typing import ParamSpec, TypeVar
 
-P, R = ParamSpec("P"), TypeVar("R")
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
 class Stopwatch:

@@ -121,8 +121,8 @@ class Tab:
         """What a component's script says by itself (`setTriggerValue`). Seconds until the answer."""
         [component] = [drawn.id for drawn in self._components(key)]
         trigger = f"$$STREAMLIT_INTERNAL_KEY_{component}__events"
-        told = json.dumps([{"event": event, "value": value}])
-        return await self._rerun(WidgetState(id=trigger, json_trigger_value=told))
+        message = json.dumps([{"event": event, "value": value}])
+        return await self._rerun(WidgetState(id=trigger, json_trigger_value=message))
 
     # -- what a reader sees --
 

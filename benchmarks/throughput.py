@@ -19,11 +19,21 @@ import random
 import statistics
 import sys
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import torch
 
-from benchmarks.contestants import Contestant, Job, Limits, OurEngine, Peer, TransformersGenerate
+from benchmarks.contestants import (
+    Contestant,
+    Job,
+    Limits,
+    OurEngine,
+    Peer,
+    TransformersGenerate,
+    embedded,
+    embedded_in_transformers,
+)
 from benchmarks.tables import Row, progress, show
 
 ON_CPU = (
@@ -31,6 +41,10 @@ ON_CPU = (
     "transformers-float32", "transformers-bfloat16",
 )  # fmt: skip
 ON_GPU = ("triton-bfloat16", "triton-float32", "transformers-bfloat16", "transformers-float32")
+
+
+TOKEN_IDS = range(1000, 40_000)
+"""Plain text in the embedded model's vocabulary."""
 
 
 @dataclass(frozen=True)
@@ -90,8 +104,10 @@ def line_up(options: argparse.Namespace, limits: Limits) -> dict[str, Contestant
     for name in options.contestants:
         progress(f"loading {name}")
         backend, dtype = name.split("-")
-        ours = backend != "transformers"
-        contestants[name] = OurEngine(backend, dtype, device, limits) if ours else TransformersGenerate(dtype, device)
+        if backend == "transformers":
+            contestants[name] = TransformersGenerate(embedded_in_transformers(dtype, device))
+        else:
+            contestants[name] = OurEngine(embedded(dtype, device), backend, limits)
     for name, python in options.peer:
         progress(f"loading {name} (minutes, when it compiles)")
         contestants[name] = Peer(name, python, limits)
@@ -99,13 +115,13 @@ def line_up(options: argparse.Namespace, limits: Limits) -> dict[str, Contestant
 
 
 def measure(
-    cell: Cell, contestants: dict[str, Contestant], rounds: int, cell_seconds: float
+    cell: Cell, contestants: Mapping[str, Contestant], rounds: int, cell_seconds: float, token_ids: range = TOKEN_IDS
 ) -> dict[str, list[list[float]]]:
-    """The times of every contestant in every round that counts."""
+    """The times of every contestant in every round that counts; prompts are of `token_ids`."""
     measured: dict[str, list[list[float]]] = {name: [] for name in contestants}
     started = time.perf_counter()
     for number in range(rounds + 1):
-        job = random_job(cell, number)
+        job = random_job(cell, number, token_ids)
         for name, contestant in contestants.items():
             progress(f"prompt {cell.prompt}, batch {cell.batch}, round {number} of {rounds}: {name}")
             measured[name].append(contestant.run(job))
@@ -114,12 +130,10 @@ def measure(
     return {name: runs[1:] or runs for name, runs in measured.items()}
 
 
-def random_job(cell: Cell, number: int) -> Job:
+def random_job(cell: Cell, number: int, token_ids: range = TOKEN_IDS) -> Job:
     """Prompts that no round shares with another, so that no prefix cache helps anybody."""
     tokens = random.Random(f"{cell} {number}")
-    return Job(
-        [[tokens.randrange(1000, 40_000) for _ in range(cell.prompt)] for _ in range(cell.batch)], cell.new_tokens
-    )
+    return Job([[tokens.choice(token_ids) for _ in range(cell.prompt)] for _ in range(cell.batch)], cell.new_tokens)
 
 
 def rows_of(cell: Cell, measured: dict[str, list[list[float]]]) -> list[Row]:

@@ -2,7 +2,7 @@
 
     from engine import Engine, EngineConfig, SamplingParams
 
-Names are loaded on first use, so that `import engine.block_pool` stays free of torch.
+Names are loaded on first use, so that `import engine.kv_cache.block_pool` stays free of torch.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ if TYPE_CHECKING:
     from engine.config import EngineConfig as EngineConfig
     from engine.engine import Engine as Engine
     from engine.sampling_params import SamplingParams as SamplingParams
-    from engine.trace import Trace as Trace
+    from engine.trace.trace import Trace as Trace
 
 _HOMES = {
     "Engine": "engine.engine",
     "EngineConfig": "engine.config",
     "SamplingParams": "engine.sampling_params",
-    "Trace": "engine.trace",
+    "Trace": "engine.trace.trace",
 }
 __all__ = ["Engine", "EngineConfig", "SamplingParams", "Trace"]
 

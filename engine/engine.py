@@ -7,44 +7,62 @@ Everything that happens to memory is in `engine.trace`; nothing else draws or co
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from engine.admission import RequestRefusedError, check_prompt, check_request_id
-from engine.block_pool import BlockPool
+from engine.admission import (
+    RequestRefusedError,
+    check_prompt,
+    check_request_id,
+    checked_params,
+    checked_token_ids,
+    request_id_text,
+)
+from engine.components import EngineComponents
 from engine.config import EngineConfig
 from engine.decoding import Decoder, hypotheses, score_of
-from engine.events import FinishReason, RequestAdded, RequestFinished, RequestRefused, StepCompleted
-from engine.invariants import InvariantChecker
-from engine.isolation import Faults, run_isolated
-from engine.kv_cache import KVCacheManager
-from engine.lifecycle import Lifecycle
+from engine.error_isolation import RequestErrors, run_isolated
+from engine.i18n import _, counted
+from engine.kv_cache.block_pool import BlockPool
+from engine.kv_cache.invariants import InvariantChecker
+from engine.kv_cache.manager import KVCacheManager
+from engine.model.interpreter_exit import computing
 from engine.outputs import RequestOutput
-from engine.parts import EngineParts
 from engine.sampling_params import SamplingParams
 from engine.scheduler import ScheduledSequence, Scheduler
 from engine.sequence import Sequence as TokenSequence
 from engine.sequence import SequenceGroup
-from engine.state import CacheState
-from engine.trace import Trace
+from engine.sequence_manager import SequenceManager
+from engine.trace.events import FinishReason, RequestAdded, RequestFinished, RequestRefused, StepCompleted
+from engine.trace.state import CacheState
+from engine.trace.trace import Trace
 
 Prompt = str | Sequence[int]
+
+_log = logging.getLogger(__name__)
 
 
 class Engine:
     """A paged-attention engine. Not thread-safe: one caller at a time."""
 
-    def __init__(self, config: EngineConfig | None = None, parts: EngineParts | None = None) -> None:
-        """`parts`: a loaded model to share between engines, or a script; without it the config's model is loaded."""
+    def __init__(self, config: EngineConfig | None = None, components: EngineComponents | None = None) -> None:
+        """`components`: a model that is loaded already, or a script; without it the config's model is loaded."""
         self.config = config or EngineConfig()
-        if parts is None:
-            from engine.loading import load_parts
+        if components is None:
+            from engine.components import build_components
 
-            parts = load_parts(self.config)
-        self.parts = parts
-        self.tokenizer = parts.tokenizer
-        self.trace = Trace(info={"source": "engine", **parts.info})
+            components = build_components(self.config)
+        if components.max_positions is not None:
+            asked, model = self.config, str(components.info.get("model"))
+            self.config = asked.for_positions(components.max_positions, model)
+            if self.config is not asked:  # 512 may have been asked for by name, too
+                limits = self.config.max_model_len, asked.max_model_len
+                _log.warning("max_model_len is %d instead of %d: %s knows no more positions", *limits, model)
+        self.components = components
+        self.tokenizer = components.tokenizer
+        self.trace = Trace(info={"source": "engine", **components.info})
         pool = BlockPool(
             self.config.num_blocks,
             self.config.block_size,
@@ -56,15 +74,16 @@ class Engine:
             pool,
             enable_prefix_caching=self.config.enable_prefix_caching,
             num_cpu_blocks=self.config.num_cpu_blocks,
-            store=parts.store,
+            store=components.store,
         )
         self.scheduler = Scheduler(self.config, self.kv, self.trace)
-        self.lifecycle = Lifecycle(self.kv, self.trace, parts.tokenizer, self.config.max_model_len)
-        self.decoder = Decoder(self.lifecycle, parts.chooser)
+        self.sequences = SequenceManager(self.kv, self.trace, components.tokenizer, self.config.max_model_len)
+        self.decoder = Decoder(self.sequences, components.sampler)
         self._groups: dict[str, SequenceGroup] = {}
         self._refused: set[str] = set()
         self._num_arrivals = 0
         self._checker = InvariantChecker(self.kv, self.trace)
+        self._num_steps_without_token = 0
 
     @property
     def backend(self) -> str:
@@ -81,14 +100,17 @@ class Engine:
     def add_request(self, prompt: Prompt, params: SamplingParams | None = None, request_id: str | None = None) -> str:
         """Queue a prompt (text or token ids). Returns its id: `A`, `B`, ... unless one is given.
 
-        Raises RequestRefusedError, and logs RequestRefused, when it can never run here.
+        Raises RequestRefusedError, and logs RequestRefused, when it can never run here. An id that cannot stand in the
+        log, because it is no text or too long, is refused under the next free one.
         """
-        params = params or SamplingParams()
-        name = request_id if request_id is not None else self._next_request_id()
-        token_ids = self.tokenizer.encode(prompt) if isinstance(prompt, str) else list(prompt)
+        name = self._next_request_id()
         try:
-            check_request_id(name, self._groups)
-            check_prompt(self.config, self.parts.vocab_size, token_ids, params)
+            if request_id is not None:
+                name = request_id_text(request_id)
+                check_request_id(name, self._groups)
+            params = checked_params(params)
+            token_ids = self.tokenizer.encode(prompt) if isinstance(prompt, str) else checked_token_ids(prompt)
+            check_prompt(self.config, self.components.vocab_size, token_ids, params)
         except RequestRefusedError as error:
             self._refused.add(name)
             self.trace.append(RequestRefused(self.trace.step, name, str(error)))
@@ -102,36 +124,47 @@ class Engine:
         if group is None or group.is_finished:
             return
         for seq in reversed(group.live_sequences):
-            self.lifecycle.end(seq, "abort")
+            self.sequences.finish(seq, "abort")
         self._finish(group)
+        self._num_steps_without_token = 0
 
     def forget_request(self, request_id: str) -> None:
         """Drop the tokens and texts of a finished or refused request, for a server that runs for ever."""
         self._refused.discard(request_id)
         group = self._groups.get(request_id)
         if group is not None and group.is_finished:
-            self.lifecycle.forget(group)
+            self.sequences.release(group)
             del self._groups[request_id]
 
     def fork_request(self, request_id: str, seed: int | None = None) -> str:
         """Start a new request from where another one is: same tokens, same blocks, copied only when they differ.
 
         With the parent's own seed (None) it goes on to say the same; another seed lets the two part. Raises
-        RequestRefusedError when the request is not running or no seat is left.
+        RequestRefusedError when the request is not running or `max_num_seqs` is reached.
         """
         group = self._groups.get(request_id)
         if group is None or group.status != "running" or group.params.num_sequences > 1:
-            raise RequestRefusedError(f"Only a running request with one sequence can be forked; {request_id!r} is not.")
-        seated = sum(g.num_seats for g in self.scheduler.running)
-        if seated >= self.config.max_num_seqs:
-            raise RequestRefusedError(f"All {self.config.max_num_seqs} seats (max_num_seqs) are taken.")
+            raise RequestRefusedError(
+                _("Only a running request with one sequence can be forked; {request_id!r} is not.").format(
+                    request_id=request_id
+                )
+            )
+        num_running = sum(g.max_num_running_seqs for g in self.scheduler.running)
+        if num_running >= self.config.max_num_seqs:
+            raise RequestRefusedError(
+                counted(
+                    "max_num_seqs allows {n} sequence at once, and it is running already.",
+                    "max_num_seqs allows {n} sequences at once, and that many are running already.",
+                    self.config.max_num_seqs,
+                )
+            )
         parent, name = group.live_sequences[0], self._next_request_id()
         params = replace(group.params, seed=group.seed if seed is None else seed)
         arrival = self._next_arrival()
-        twin = SequenceGroup(name, arrival, params, self._seed(params, arrival), [], "running")
-        self._groups[name] = twin
-        self.lifecycle.adopt(parent, parent.fork(name, 0), twin)
-        self.scheduler.running.append(twin)
+        fork = SequenceGroup(name, arrival, params, self._seed(params, arrival), [], "running")
+        self._groups[name] = fork
+        self.sequences.attach_child(parent, parent.fork(name, 0), fork)
+        self.scheduler.running.append(fork)
         return name
 
     def preempt_request(self, request_id: str) -> None:
@@ -139,26 +172,31 @@ class Engine:
         group = self._groups.get(request_id)
         if group is not None and group.status == "running":
             self.scheduler.preempt(group, "asked to make room.")
+            self._num_steps_without_token = 0
 
     def has_unfinished_requests(self) -> bool:
+        """Whether any request is waiting, running or swapped out."""
         return self.scheduler.has_unfinished()
 
-    # -- the beat --
+    # -- the loop --
 
+    @computing
     def step(self) -> list[RequestOutput]:
         """One scheduler iteration. Returns the requests that got a token or ended."""
         started = time.perf_counter()
         self.trace.step += 1
         items = self.scheduler.schedule()
         if items:
-            ran = run_isolated(self.parts.runner, items)
-            self._fail(ran.faults)
+            ran = run_isolated(self.components.runner, items)
+            self._fail(ran.errors)
             self._commit(ran.items)
             self._fail(self.decoder.advance(ran.items, ran.logits))
         touched = list(dict.fromkeys(item.group for item in items if item.needs_logits or item.group.is_finished))
         for group in touched:
             if group.is_finished:
                 self._finish(group)
+        is_live = bool(touched) or not self.scheduler.has_unfinished()
+        self._num_steps_without_token = 0 if is_live else self._num_steps_without_token + 1
         self._complete_step(items, started)
         return [self.output(group.request_id) for group in touched]
 
@@ -172,8 +210,8 @@ class Engine:
 
         `progress(num_finished, num_prompts)` is called after every step.
         """
-        wishes = list(params) if isinstance(params, Sequence) else [params] * len(prompts)
-        results = [self._try_add(prompt, wish) for prompt, wish in zip(prompts, wishes, strict=True)]
+        params_of = list(params) if isinstance(params, Sequence) else [params] * len(prompts)
+        results = [self._try_add(prompt, own) for prompt, own in zip(prompts, params_of, strict=True)]
         accepted = [result for result in results if isinstance(result, str)]
         while any(not self._groups[name].is_finished for name in accepted):
             self.step()
@@ -187,11 +225,11 @@ class Engine:
         """What a request has produced so far. Raises KeyError for an id that was never accepted."""
         group = self._groups[request_id]
         if not group.params.uses_beam_search:
-            return self.lifecycle.output(group, group.sequences)
+            return self.sequences.output(group, group.sequences)
         if group.is_finished:
             ranked = sorted(hypotheses(group) or group.sequences, key=score_of, reverse=True)
-            return self.lifecycle.output(group, ranked[: group.params.n])
-        return self.lifecycle.output(group, group.live_sequences)
+            return self.sequences.output(group, ranked[: group.params.n])
+        return self.sequences.output(group, group.live_sequences)
 
     @property
     def groups(self) -> tuple[SequenceGroup, ...]:
@@ -205,6 +243,7 @@ class Engine:
     def check_invariants(self) -> None:
         """Raises InvariantError with the broken rule named."""
         self._checker.check([seq for group in self._groups.values() for seq in group.live_sequences])
+        self._checker.check_progress(self._num_steps_without_token, self.scheduler.max_steps_to_next_token())
 
     # -- experiments on memory --
 
@@ -213,7 +252,7 @@ class Engine:
         self.kv.shuffle(permutation)
 
     def clear_prefix_cache(self) -> None:
-        """Forget all findable content; requests in flight keep their blocks."""
+        """Evict everything from the prefix cache; requests in flight keep their blocks."""
         self.kv.pool.clear_prefix_cache()
 
     # -- inside --
@@ -229,10 +268,10 @@ class Engine:
         arrival = self._next_arrival()
         group = SequenceGroup(name, arrival, params, self._seed(params, arrival), [first])
         self._groups[name] = group
-        self.lifecycle.begin(group, first)
+        self.sequences.on_added(group, first)
         if self.config.parallel_sampling == "prefix_cache" and not params.uses_beam_search:
-            for _ in range(params.n - 1):
-                self.lifecycle.fork(first, group)
+            for _index in range(params.n - 1):
+                self.sequences.fork(first, group)
         self.scheduler.add(group)
 
     def _try_add(self, prompt: Prompt, params: SamplingParams | None) -> str | RequestOutput:
@@ -242,12 +281,12 @@ class Engine:
         except RequestRefusedError as error:
             return RequestOutput(name, finished=True, error=str(error))
 
-    def _fail(self, faults: Faults) -> None:
-        """End the requests at fault; `RequestOutput.error` and the trace say why."""
-        for group, sentence in faults.sentences.items():
+    def _fail(self, errors: RequestErrors) -> None:
+        """End the requests in `errors`; `RequestOutput.error` and the trace say why."""
+        for group, sentence in errors.messages.items():
             group.error = sentence
             for seq in reversed(group.live_sequences):
-                self.lifecycle.end(seq, "error")
+                self.sequences.finish(seq, "error")
 
     def _commit(self, items: list[ScheduledSequence]) -> None:
         for item in items:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
-from engine.events import FinishReason
+from engine.trace.events import FinishReason
+from engine.trace.record import record
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class SequenceOutput:
     """One sample or beam. `text` never ends in half a character; it is complete once finished."""
 
@@ -19,7 +20,7 @@ class SequenceOutput:
     finish_reason: FinishReason | None
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class RequestOutput:
     """One request, best sample first for beams, in order of index otherwise. `error`: why it was refused
     or ended before its time."""

@@ -1,107 +1,114 @@
 """From logits to tokens: greedy, temperature, top-k, top-p, seeds.
 
 Random numbers are a pure function of (request seed, sample index, position): nothing to save when a request is
-preempted, swapped or moved to another batch, and the same text whatever else runs beside it.
+preempted, swapped or moved to another batch, and the same text from the same logits. That logits are the same bits
+whatever else runs is what EngineConfig.batch_invariant promises; without it they are the same to rounding.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence as Seq
-from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from engine.model.device import to_device
 from engine.sequence import Sequence, SequenceGroup
-from engine.tensors import to_device
-from kernels.best_token.reference import best_token
-from kernels.interface import BestToken
+from engine.trace.record import record
+from kernels.argmax_logsumexp.reference import argmax_logsumexp
+from kernels.interface import ArgmaxLogsumexp
 
 
-@dataclass(frozen=True, slots=True)
-class Draw:
-    """One token wanted: from `row` of the logits, for this sequence of this request."""
+@record
+class SampleRequest:
+    """One token to sample: from `row` of the logits, for this sequence of this request."""
 
     row: int
     group: SequenceGroup
     sequence: Sequence
 
 
-@dataclass(frozen=True, slots=True)
-class Choice:
-    """The token chosen, and the natural logarithm of its probability under the model."""
+@record
+class SampledToken:
+    """The sampled token, and the natural logarithm of its probability under the model."""
 
     token_id: int
     logprob: float
 
 
-class TokenChooser(Protocol):
-    """What the engine asks after the model ran."""
+class Sampler(Protocol):
+    """Turns logits [num_logit_rows, vocab_size] into one SampledToken a request, in order."""
 
-    def sample(self, logits: Tensor, draws: Seq[Draw]) -> list[Choice]: ...
+    def sample(self, logits: Tensor, requests: Seq[SampleRequest]) -> list[SampledToken]:
+        """`logits` [num_logit_rows, vocab_size] -> one SampledToken a request, in order."""
+        ...
 
 
-class Sampler:
-    """The real chooser. All rows are worked on together where the logits lie; only what was chosen comes back."""
+class LogitsSampler:
+    """Samples all rows together on the logits' device; one small tensor of results is copied to the CPU."""
 
-    def __init__(self, best_token: BestToken = best_token) -> None:
-        """`best_token`: the twin of the backend in use."""
-        self._best_token = best_token
+    def __init__(self, argmax_logsumexp: ArgmaxLogsumexp = argmax_logsumexp) -> None:
+        """`argmax_logsumexp`: the implementation of the backend in use."""
+        self._argmax_logsumexp = argmax_logsumexp
 
-    def sample(self, logits: Tensor, draws: Seq[Draw]) -> list[Choice]:
-        """`logits` [num_logit_rows, vocab_size]; one Choice a draw, in order."""
-        if not draws:
+    def sample(self, logits: Tensor, requests: Seq[SampleRequest]) -> list[SampledToken]:
+        """`logits` [num_logit_rows, vocab_size] -> one SampledToken a request, in order."""
+        if not requests:
             return []
-        rows = _rows(logits, [draw.row for draw in draws]).float()
-        token_ids, log_sum_exp = self._best_token(rows)
-        random = [i for i, draw in enumerate(draws) if draw.group.params.temperature > 0]
-        if random:
-            chosen_rows = _rows(rows, random)
-            index = to_device(torch.tensor(random), logits.device)
-            token_ids.index_copy_(0, index, _random_tokens(chosen_rows, [draws[i] for i in random]))
-        logprobs = rows.gather(1, token_ids[:, None]).squeeze(1) - log_sum_exp
-        # One tensor, so that a GPU is waited for once; float64 holds both exactly.
-        pairs: list[list[float]] = torch.stack([token_ids.double(), logprobs.double()], dim=1).tolist()
-        return [Choice(int(token_id), logprob) for token_id, logprob in pairs]
+        rows = _rows(logits, [request.row for request in requests]).float()
+        sampled = self._argmax_logsumexp(rows)
+        random_rows = [i for i, request in enumerate(requests) if not request.group.params.is_greedy]
+        if random_rows:
+            mine = _rows(rows, random_rows)
+            token_ids = _sample_random(mine, [requests[i] for i in random_rows])[:, None]
+            index = to_device(torch.tensor(random_rows), logits.device)
+            sampled[:, :2].index_copy_(0, index, torch.cat([token_ids.double(), mine.gather(1, token_ids)], dim=1))
+        found: list[list[float]] = sampled.tolist()
+        return [SampledToken(int(token_id), logit - log_sum_exp) for token_id, logit, log_sum_exp in found]
 
 
-def _rows(tensor: Tensor, wanted: list[int]) -> Tensor:
-    """The rows `wanted`, or the tensor itself where that is all of them in order."""
-    if wanted == list(range(len(tensor))):
+def _rows(tensor: Tensor, indices: list[int]) -> Tensor:
+    """[num_rows, vocab_size] -> [len(indices), vocab_size]; the tensor itself, uncopied, when that is all its rows."""
+    if indices == list(range(len(tensor))):
         return tensor
-    return tensor.index_select(0, to_device(torch.tensor(wanted), tensor.device))
+    return tensor.index_select(0, to_device(torch.tensor(indices), tensor.device))
 
 
-def _random_tokens(rows: Tensor, draws: Seq[Draw]) -> Tensor:
-    """Sample each row from its kept probabilities by inverse transform with one uniform number: [num_draws] int64."""
+def _sample_random(rows: Tensor, requests: Seq[SampleRequest]) -> Tensor:
+    """Inverse transform sampling over top-k and top-p, one uniform number a row.
+
+    `rows` [num_requests, vocab_size] float32 logits -> token ids [num_requests] int64.
+    """
 
     def column(values: list[float]) -> Tensor:
+        """[num_requests, 1] float64."""
         return to_device(torch.tensor(values, dtype=torch.float64)[:, None], rows.device)
 
-    params = [draw.group.params for draw in draws]
-    numbers = column([uniform(draw.group.seed, draw.sequence.index, draw.sequence.num_tokens) for draw in draws])
+    params = [request.group.params for request in requests]
+    numbers = column([uniform(r.group.seed, r.sequence.index, r.sequence.num_tokens) for r in requests])
     # Dividing in float32, as for one row alone, keeps a seed's tokens what they were.
     scores, token_ids = torch.sort(rows / column([p.temperature for p in params]).float(), descending=True, stable=True)
     probabilities = torch.softmax(scores, dim=-1)
     vocab_size = rows.shape[1]
     top_k = column([min(p.top_k, vocab_size) if p.top_k else vocab_size for p in params]).long()
-    last = _num_kept(probabilities, top_k, column([p.top_p for p in params]).float()) - 1
+    # In float64: a GPU adds one row and several rows in another order, which float32 would show in where top-p cuts.
     cumulative = torch.cumsum(probabilities.double(), dim=-1)
+    last = _num_kept(cumulative, top_k, column([p.top_p for p in params])) - 1
     targets = numbers * cumulative.gather(1, last)
     picked = torch.minimum(torch.searchsorted(cumulative, targets, right=True), last)
     return token_ids.gather(1, picked).squeeze(1)
 
 
-def _num_kept(probabilities: Tensor, top_k: Tensor, top_p: Tensor) -> Tensor:
+def _num_kept(cumulative: Tensor, top_k: Tensor, top_p: Tensor) -> Tensor:
     """How many of the sorted tokens stay: at most top_k, and the fewest whose probabilities reach top_p.
 
-    `probabilities` [rows, vocab_size], `top_k`, `top_p` and the result [rows, 1]; top_p 1 keeps all of top_k.
+    `cumulative` [rows, vocab_size] float64: the sums of their probabilities up to each. `top_k`, `top_p` and the result
+    [rows, 1]; top_p 1 keeps all of top_k.
     """
-    inside = torch.arange(probabilities.shape[1], device=probabilities.device) < top_k
-    kept = probabilities * inside
-    short = torch.cumsum(kept, dim=-1) < top_p * kept.sum(dim=-1, keepdim=True)
+    inside = torch.arange(cumulative.shape[1], device=cumulative.device) < top_k
+    short = cumulative < top_p.float() * cumulative.gather(1, top_k - 1)
     reached = (short & inside).sum(dim=-1, keepdim=True) + 1
     return torch.where(top_p < 1, torch.minimum(reached, top_k), top_k)
 

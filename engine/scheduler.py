@@ -4,31 +4,42 @@ vLLM V1's principle: there is no prefill phase and no decode phase. Every sequen
 `num_computed_tokens` written; a step hands out tokens to close the gap, under `max_num_batched_tokens`. Chunked
 prefill, prefix hits and resumption all fall out of that.
 
-Order of one step: running requests first, in order of arrival; then swapped ones come back; then preempted and
-waiting ones start. When a running request lacks a block, the latest arrival gives back all its blocks.
+Order of one step: running requests first, in order of arrival; then swapped and preempted ones come back, in order
+of arrival; then waiting ones start. The first that cannot start holds back the rest. When a running request lacks a
+block, the latest arrival gives back all its blocks.
+
+Three rules make every accepted request finish:
+- Admission accepts a request only if the pool holds it alone, all samples or beams at full length, sharing nothing
+  but the full blocks of the prompt (`admission.max_blocks_needed`).
+- Sequences of one group always share the full blocks of the tokens they have in common when one of them starts: it
+  waits until a sibling has computed them, and takes the sibling's own blocks (`_may_start`, `_reuse_prefix`).
+- A group starts or comes back only when blocks are free for all tokens that all its sequences know, so it is not
+  preempted by its own start.
+
+From them follows the bound of `max_steps_to_next_token`.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass
 
 from engine.config import EngineConfig
-from engine.events import (
+from engine.i18n import counted
+from engine.kv_cache.manager import KVCacheManager, PrefixHit, num_common_tokens
+from engine.sequence import Sequence, SequenceGroup
+from engine.trace.events import (
     AdmissionDeferred,
     PrefixQueried,
     QueueName,
     RequestAdmitted,
     RequestPreempted,
     SequenceScheduled,
-    plural,
 )
-from engine.kv_cache import KVCacheManager, PrefixHit
-from engine.sequence import Sequence, SequenceGroup
-from engine.trace import Trace
+from engine.trace.record import record
+from engine.trace.trace import Trace
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ScheduledSequence:
     """Run tokens `start .. start + num_new_tokens - 1` of one sequence. `needs_logits`: its last known token runs."""
 
@@ -56,26 +67,47 @@ class Scheduler:
         self._budget = 0
 
     def add(self, group: SequenceGroup) -> None:
+        """Append a request to the waiting queue."""
         self.waiting.append(group)
 
     def has_unfinished(self) -> bool:
+        """Whether any request is waiting, running or swapped out."""
         return bool(self.waiting or self.running or self.swapped)
 
+    def max_steps_to_next_token(self) -> int:
+        """A bound: within so many steps some request gets a token or ends, if no caller aborts or preempts meanwhile.
+
+        The oldest running request is scheduled first, with the whole budget, and is never preempted: the latest
+        arrival is, and alone it fits. It runs at least one chunk (`max_num_batched_tokens`, or less by
+        `long_prefill_token_threshold`) of one sequence in each step, or completes what that sequence knows. So samples
+        get a token after at most the sum of their chunks. Beams need all their tokens but the last first, and a
+        step each may pass in which one only takes the blocks of a sibling; then one step for all last tokens.
+
+        Meanwhile an older request may start and be served first instead. That happens at most twice: those that return
+        do so in order of arrival, and so do those that start; what is preempted after that is younger. When nothing
+        runs, the next in turn starts at once. So the bound is three times the largest count of any request here.
+        """
+        budget = self.config.max_num_batched_tokens
+        chunk = min(budget, self.config.long_prefill_token_threshold or budget)
+        groups = [*self.running, *self.swapped, *self.waiting]
+        return 3 * max((_max_steps_when_served_first(group, chunk) for group in groups), default=0)
+
     def schedule(self) -> list[ScheduledSequence]:
-        """Hand out this step's tokens. Every entry has at least one token, and its slots are allocated."""
+        """The batch of this step. Every entry has at least one token, and its slots are allocated."""
         self._batch = []
         self._budget = self.config.max_num_batched_tokens
         num_preemptions = self._schedule_running()
         if num_preemptions == 0:
-            self._swap_in()
-            self._admit_waiting()
+            while self._budget > 0 and self._start_next():
+                pass
         for item in self._batch:
-            self._announce(item)
+            self._log_scheduled(item)
         return self._batch
 
     def preempt(self, group: SequenceGroup, reason: str) -> None:
-        """Take all blocks of a running request away: to swap space when it fits there, else to compute again."""
+        """Free all blocks of a running request: swapped out when the swap space holds them, else for recomputation."""
         self.running.remove(group)
+        self._budget += sum(item.num_new_tokens for item in self._batch if item.group is group)
         self._batch = [item for item in self._batch if item.group is not group]
         live = group.live_sequences
         if self.config.preemption_mode == "swap" and self.kv.can_swap_out(live):
@@ -99,25 +131,26 @@ class Scheduler:
         """Give every running request its tokens, oldest first. Returns how many requests lost their blocks."""
         before = len(self.running)
         for group in sorted(self.running, key=lambda g: g.arrival):
-            if group in self.running and self._budget > 0:
+            if group.status == "running" and self._budget > 0:  # else one before it took its blocks
                 self._schedule_group(group)
         return before - len(self.running)
 
     def _schedule_group(self, group: SequenceGroup, hit: PrefixHit | None = None) -> None:
         """`hit`: what the prefix cache holds of the first sequence, when that is known already."""
-        beams_together = self._beams_can_choose(group)
-        for seq in group.live_sequences:
+        live = group.live_sequences
+        beams_together = self._beams_can_choose(live)
+        for seq in live:
             num_new_tokens = self._num_tokens_to_run(group, seq, beams_together)
             if num_new_tokens == 0 or (seq.num_computed_tokens == 0 and not self._may_start(group, seq)):
                 continue
             if seq.num_computed_tokens == 0:
-                self._reuse_prefix(group, seq, hit if seq is group.live_sequences[0] else None)
+                self._reuse_prefix(group, seq, hit if seq is live[0] else None)
                 num_new_tokens = self._num_tokens_to_run(group, seq, beams_together)
                 if num_new_tokens == 0:
                     continue
-            if not self._make_room(group, seq, num_new_tokens):
+            if not self._allocate_or_preempt(group, seq, num_new_tokens):
                 return
-            self._take(group, seq, num_new_tokens)
+            self._schedule_tokens(group, seq, num_new_tokens)
 
     def _num_tokens_to_run(self, group: SequenceGroup, seq: Sequence, beams_together: bool) -> int:
         known = seq.num_tokens
@@ -126,31 +159,41 @@ class Scheduler:
         threshold = self.config.long_prefill_token_threshold or self._budget
         return max(0, min(known - seq.num_computed_tokens, self._budget, threshold))
 
-    def _beams_can_choose(self, group: SequenceGroup) -> bool:
+    def _beams_can_choose(self, live: list[Sequence]) -> bool:
         """Beams are compared with each other, so their last tokens run in one step or not at all."""
-        live = group.live_sequences
-        only_last_missing = all(seq.num_computed_tokens >= seq.num_tokens - 1 for seq in live)
-        return len(live) == 1 or (only_last_missing and self._budget >= len(live))
+        if len(live) == 1:
+            return True
+        return self._budget >= len(live) and all(seq.num_computed_tokens >= seq.num_tokens - 1 for seq in live)
 
-    def _make_room(self, group: SequenceGroup, seq: Sequence, num_new_tokens: int) -> bool:
-        """Allocate, preempting the latest arrivals while blocks are short. False when this request itself had to go."""
+    def _allocate_or_preempt(self, group: SequenceGroup, seq: Sequence, num_new_tokens: int) -> bool:
+        """Allocate slots, preempting the latest arrival while blocks are short. False when that was this request."""
         while not self.kv.allocate_slots(seq, num_new_tokens):
             victim = max(self.running, key=lambda g: g.arrival)
             need = self.kv.num_new_blocks(seq, num_new_tokens)
             free = self.kv.pool.num_free_blocks
-            self.preempt(victim, f"{seq.seq_id} needs {plural(need, 'block')}, {free} free, and it arrived last.")
+            self.preempt(
+                victim,
+                counted(
+                    "{seq_id} needs {n} block, {free} are free, and {victim} arrived last.",
+                    "{seq_id} needs {n} blocks, {free} are free, and {victim} arrived last.",
+                    need,
+                    seq_id=seq.seq_id,
+                    free=free,
+                    victim=victim.request_id,
+                ),
+            )
             if victim is group:
                 return False
         return True
 
-    def _take(self, group: SequenceGroup, seq: Sequence, num_new_tokens: int) -> None:
+    def _schedule_tokens(self, group: SequenceGroup, seq: Sequence, num_new_tokens: int) -> None:
         start = seq.num_computed_tokens
         table = self.kv.block_tables[seq.seq_id]
         is_last = start + num_new_tokens == seq.num_tokens
         self._batch.append(ScheduledSequence(group, seq, start, num_new_tokens, table, is_last))
         self._budget -= num_new_tokens
 
-    def _announce(self, item: ScheduledSequence) -> None:
+    def _log_scheduled(self, item: ScheduledSequence) -> None:
         end = item.start + item.num_new_tokens
         again = max(0, min(end, item.sequence.num_ever_computed) - item.start)
         self.trace.append(
@@ -164,76 +207,109 @@ class Scheduler:
         sibling = self._computed_sibling(group, seq)
         if sibling is None:
             return True
-        return sibling.num_computed_tokens >= _num_common_tokens(sibling, seq)
+        return sibling.num_computed_tokens >= num_common_tokens(sibling, seq)
 
     def _reuse_prefix(self, group: SequenceGroup, seq: Sequence, hit: PrefixHit | None) -> None:
-        """Start from what is already in memory: a sibling's blocks (the paper) or the prefix cache (vLLM V1)."""
-        sibling = self._computed_sibling(group, seq) if self.config.parallel_sampling == "fork" else None
-        if sibling is not None:
-            self.kv.share_full_blocks(sibling, seq, _num_common_tokens(sibling, seq))
-        else:
-            self._take_prefix_hit(seq, self.kv.find_prefix(seq) if hit is None else hit)
+        """Start from what is already in memory: a sibling's blocks (the paper) or the prefix cache (vLLM V1).
 
-    def _take_prefix_hit(self, seq: Sequence, hit: PrefixHit) -> None:
+        A sibling's blocks that cannot be found in the cache, as after `clear_prefix_cache`, are shared the paper's
+        way: admission counts on the sharing.
+        """
+        sibling = self._computed_sibling(group, seq)
+        if sibling is None:
+            self._allocate_prefix_hit(seq, self.kv.find_prefix(seq) if hit is None else hit)
+            return
+        num_common = num_common_tokens(sibling, seq)
+        by_content = self.config.parallel_sampling == "prefix_cache"
+        hit = self.kv.find_prefix(seq, sibling) if by_content else []
+        if by_content and len(hit) >= num_common // self.kv.block_size:
+            self._allocate_prefix_hit(seq, hit)
+        else:
+            self.kv.share_full_blocks(sibling, seq, num_common)
+
+    def _allocate_prefix_hit(self, seq: Sequence, hit: PrefixHit) -> None:
         if self.config.enable_prefix_caching:
-            num_hit_tokens = self.kv.take_prefix(seq, hit)
+            num_hit_tokens = self.kv.allocate_cached_blocks(seq, hit)
             recomputation = seq.num_ever_computed > 0
             self.trace.append(PrefixQueried(self.trace.step, seq.seq_id, seq.num_tokens, num_hit_tokens, recomputation))
 
     def _computed_sibling(self, group: SequenceGroup, seq: Sequence) -> Sequence | None:
         """The started sibling with the most tokens in common, the earliest of equals."""
         started = [s for s in group.live_sequences if s is not seq and s.seq_id in self.kv.block_tables]
-        return max(started, key=lambda s: _num_common_tokens(s, seq), default=None)
+        return max(started, key=lambda s: num_common_tokens(s, seq), default=None)
 
     # -- queues --
 
-    def _swap_in(self) -> None:
-        """Bring swapped requests back, oldest first, while blocks and seats last."""
-        while self.swapped:
-            group = self.swapped[0]
-            live = group.live_sequences
-            if self.kv.num_blocks_to_swap_in(live) > self.kv.pool.num_free_blocks or not self._has_seats(group):
-                return
-            self.swapped.popleft()
-            self._start_running(group, "swapped")
-            self.kv.swap_in(live)
-            self._schedule_group(group)
-            if group not in self.running:
-                return
+    def _start_next(self) -> bool:
+        """Start the request whose turn it is. False when there is none or it cannot start; the reason is logged."""
+        swapped = self.swapped[0] if self.swapped else None
+        waiting = self.waiting[0] if self.waiting else None
+        if swapped and (not waiting or waiting.status == "waiting" or swapped.arrival < waiting.arrival):
+            group, started = swapped, self._swap_in(swapped)
+        elif waiting:
+            group, started = waiting, self._admit(waiting)
+        else:
+            return False
+        return started and group in self.running
 
-    def _admit_waiting(self) -> None:
-        """Start waiting requests in order; the first that cannot start holds back the rest, and says why."""
-        while self.waiting and self._budget > 0:
-            group = self.waiting[0]
-            hit: PrefixHit = []
-            reason = self._reason_to_wait_for_others(group)
-            if not reason:
-                hit = self.kv.find_prefix(group.live_sequences[0])
-                reason = self._reason_to_wait_for_blocks(group, hit)
-            if reason:
-                self._defer(group, reason)
-                return
-            self.waiting.popleft()
-            self._start_running(group, "preempted" if group.status == "preempted" else "waiting")
-            self._schedule_group(group, hit)
-            if group not in self.running:
-                return
+    def _swap_in(self, group: SequenceGroup) -> bool:
+        """Bring a swapped request back if there are blocks for it and `max_num_seqs` allows it."""
+        live = group.live_sequences
+        if self.kv.num_blocks_to_swap_in(live) > self.kv.pool.num_free_blocks or not self._fits_max_num_seqs(group):
+            if self.waiting:
+                self._defer(self.waiting[0], self._swapped_finish_first())
+            return False
+        self.swapped.popleft()
+        self._start_running(group, "swapped")
+        self.kv.swap_in(live)
+        self._schedule_group(group)
+        return True
+
+    def _admit(self, group: SequenceGroup) -> bool:
+        """Start a waiting or preempted request, or log the reason why it has to wait."""
+        hit: PrefixHit = []
+        reason = self._reason_to_wait_for_others(group)
+        if not reason:
+            hit = self.kv.find_prefix(group.live_sequences[0])
+            reason = self._reason_to_wait_for_blocks(group, hit)
+        if reason:
+            self._defer(group, reason)
+            return False
+        self.waiting.popleft()
+        self._start_running(group, "preempted" if group.status == "preempted" else "waiting")
+        self._schedule_group(group, hit)
+        return True
 
     def _reason_to_wait_for_others(self, group: SequenceGroup) -> str:
         if self._must_finish_first and group.status == "waiting":
-            first = ", ".join(sorted(self._must_finish_first))
-            return f"swapped requests finish first ({first})."
-        if not self._has_seats(group):
-            return f"all {self.config.max_num_seqs} seats (max_num_seqs) are taken or too few are left."
+            return self._swapped_finish_first()
+        if not self._fits_max_num_seqs(group):
+            allowed = counted("{n} sequence", "{n} sequences", self.config.max_num_seqs)
+            return f"max_num_seqs allows {allowed} at once, and the running ones leave too few."
         return ""
 
-    def _reason_to_wait_for_blocks(self, group: SequenceGroup, hit: PrefixHit) -> str:
-        need = self.kv.num_blocks_to_start(group.live_sequences[0], hit)
-        free = self.kv.pool.num_free_blocks
-        return f"it needs {plural(need, 'free block')}, {free} free." if need > free else ""
+    def _swapped_finish_first(self) -> str:
+        return f"swapped requests finish first ({', '.join(sorted(self._must_finish_first))})."
 
-    def _has_seats(self, group: SequenceGroup) -> bool:
-        return sum(g.num_seats for g in self.running) + group.num_seats <= self.config.max_num_seqs
+    def _reason_to_wait_for_blocks(self, group: SequenceGroup, hit: PrefixHit) -> str:
+        need = self.kv.num_blocks_to_start(group.live_sequences, hit) + self._num_blocks_of_first_forks(group)
+        free = self.kv.pool.num_free_blocks
+        return (
+            counted("it needs {n} free block, {free} free.", "it needs {n} free blocks, {free} free.", need, free=free)
+            if need > free
+            else ""
+        )
+
+    def _num_blocks_of_first_forks(self, group: SequenceGroup) -> int:
+        """Blocks for the samples or beams that fork at the first token: each writes a block of its own from there."""
+        params, first = group.params, group.sequences[0]
+        forks_live_on = min(params.max_tokens, self.config.max_model_len - first.num_prompt_tokens) > 1
+        return params.num_sequences - len(group.sequences) if forks_live_on and not group.has_sampled else 0
+
+    def _fits_max_num_seqs(self, group: SequenceGroup) -> bool:
+        return (
+            sum(g.max_num_running_seqs for g in self.running) + group.max_num_running_seqs <= self.config.max_num_seqs
+        )
 
     def _defer(self, group: SequenceGroup, reason: str) -> None:
         if reason != group.deferred_reason:
@@ -252,7 +328,7 @@ class Scheduler:
             self.kv.free(seq)
             seq.num_computed_tokens = 0
         group.status = "preempted"
-        self.waiting.appendleft(group)
+        _insert_in_order_of_arrival(self.waiting, group)
         self.trace.append(RequestPreempted(self.trace.step, group.request_id, "recompute", reason))
 
     def _preempt_by_swap(self, group: SequenceGroup, live: list[Sequence], reason: str) -> None:
@@ -260,12 +336,17 @@ class Scheduler:
             self.kv.release_unwritten(seq)
         self.kv.swap_out(live)
         group.status = "swapped"
-        self.swapped.appendleft(group)
+        _insert_in_order_of_arrival(self.swapped, group)
         self._must_finish_first.add(group.request_id)
         self.trace.append(RequestPreempted(self.trace.step, group.request_id, "swap", reason))
 
 
-def _num_common_tokens(one: Sequence, other: Sequence) -> int:
-    """Leading tokens that both know, leaving at least one of `other`'s to compute."""
-    limit = min(one.num_tokens, other.num_tokens - 1)
-    return next((i for i in range(limit) if one.token_ids[i] != other.token_ids[i]), limit)
+def _max_steps_when_served_first(group: SequenceGroup, chunk: int) -> int:
+    live = group.live_sequences
+    num_chunks = sum(-(-seq.num_tokens // chunk) for seq in live)
+    return num_chunks + len(live) + 1 if group.params.uses_beam_search else num_chunks
+
+
+def _insert_in_order_of_arrival(queue: deque[SequenceGroup], group: SequenceGroup) -> None:
+    """Among those that lost their blocks too; they are in front of all that have not started."""
+    queue.insert(sum(g.status == group.status and g.arrival < group.arrival for g in queue), group)

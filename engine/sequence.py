@@ -11,10 +11,11 @@ Groups are admitted, preempted and swapped whole (paper section 4.5).
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Literal
 
-from engine.events import FinishReason
 from engine.sampling_params import SamplingParams
+from engine.trace.events import FinishReason
 
 GroupStatus = Literal["waiting", "running", "preempted", "swapped", "finished"]
 
@@ -35,14 +36,22 @@ class Sequence:
 
     @property
     def num_tokens(self) -> int:
+        """Tokens known so far, prompt and output."""
         return len(self.token_ids)
+
+    @cached_property
+    def prompt_token_ids(self) -> tuple[int, ...]:
+        """The prompt, which never changes: kept, as every step's output names it."""
+        return tuple(self.token_ids[: self.num_prompt_tokens])
 
     @property
     def output_token_ids(self) -> list[int]:
+        """The tokens generated so far."""
         return self.token_ids[self.num_prompt_tokens :]
 
     @property
     def is_finished(self) -> bool:
+        """Whether the sequence has a finish reason."""
         return self.finish_reason is not None
 
     def fork(self, seq_id: str, index: int) -> Sequence:
@@ -70,20 +79,25 @@ class SequenceGroup:
 
     @property
     def live_sequences(self) -> list[Sequence]:
-        return [s for s in self.sequences if not s.is_finished]
+        """The sequences that have not finished."""
+        return [s for s in self.sequences if s.finish_reason is None]
 
     @property
     def is_finished(self) -> bool:
+        """Whether every sequence has finished."""
         return not self.live_sequences
 
     @property
-    def num_seats(self) -> int:
+    def has_sampled(self) -> bool:
+        """Whether any of its sequences has a token of its own."""
+        return any(s.num_tokens > s.num_prompt_tokens for s in self.sequences)
+
+    @property
+    def max_num_running_seqs(self) -> int:
         """Sequences to count against max_num_seqs: what it may grow to before it has sampled, what lives after."""
-        live = self.live_sequences
-        has_sampled = any(s.num_tokens > s.num_prompt_tokens for s in self.sequences)
-        if self.params.uses_beam_search or not has_sampled:
+        if self.params.uses_beam_search or not self.has_sampled:
             return self.params.num_sequences
-        return len(live)
+        return len(self.live_sequences)
 
     def new_sequence_id(self) -> tuple[str, int]:
         """`A#1`, `A#2`, ...: id and index of the next sequence of this request."""

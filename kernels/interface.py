@@ -2,26 +2,14 @@
 
 One layer of the paged cache is two tensors, `key_cache` and `value_cache`, each
 [num_blocks, block_size, num_kv_heads, head_dim] and contiguous. A *slot* is room for one token:
-slot = block_id * block_size + offset. The twins of an operation share its signature: any two can be swapped.
+slot = block_id * block_size + offset. The implementations of an operation share its
+signature: any two can be swapped.
 """
 
 from collections.abc import Sequence
 from typing import Literal, Protocol, overload
 
 from torch import Tensor
-
-
-class WriteKv(Protocol):
-    """Store each new token's key and value in its slot, in place."""
-
-    def __call__(
-        self, key: Tensor, value: Tensor, key_cache: Tensor, value_cache: Tensor, slot_mapping: Tensor
-    ) -> None:
-        """`key`, `value` [num_tokens, num_kv_heads, head_dim]; `slot_mapping` [num_tokens] int64.
-
-        A slot of -1 skips its token: batches padded for CUDA graphs carry such rows.
-        """
-        ...
 
 
 class PagedAttention(Protocol):
@@ -34,27 +22,47 @@ class PagedAttention(Protocol):
     query            [num_tokens, num_heads, head_dim]; head h reads KV head h // (num_heads // num_kv_heads)
     block_table      [num_seqs, max_blocks_per_seq] int32: entry i holds positions i * block_size and on
     seq_lens         [num_seqs] int32, the query tokens of this call included; 0 gives rows of zeros
-    query_start_loc  [num_seqs + 1] int32
+    query_start_loc  [num_seqs + 1] int32; a sequence may have no query token
     scale            the factor on query . key
     sliding_window   w: a query at position p sees keys p - w + 1 .. p only
     soft_cap         c: scores become c * tanh(score / c) before masking (Gemma 2, section 2)
+    max_query_len    the most query tokens of a sequence, where the caller knows it: lengths on a GPU cannot be read
+                     without waiting for it, and a batch that only decodes (1) takes one kernel less
     result           [num_tokens, num_heads, head_dim] in the query's dtype; with `return_lse` also the
                      log-sum-exp of each row's masked scores, [num_tokens, num_heads] float32
     """
 
     @overload
     def __call__(
-        self, query: Tensor, key_cache: Tensor, value_cache: Tensor,
-        block_table: Tensor, seq_lens: Tensor, query_start_loc: Tensor, *,
-        scale: float, sliding_window: int | None = None, soft_cap: float | None = None,
+        self,
+        query: Tensor,
+        key_cache: Tensor,
+        value_cache: Tensor,
+        block_table: Tensor,
+        seq_lens: Tensor,
+        query_start_loc: Tensor,
+        *,
+        scale: float,
+        sliding_window: int | None = None,
+        soft_cap: float | None = None,
+        max_query_len: int | None = None,
         return_lse: Literal[False] = False,
     ) -> Tensor: ...
 
     @overload
     def __call__(
-        self, query: Tensor, key_cache: Tensor, value_cache: Tensor,
-        block_table: Tensor, seq_lens: Tensor, query_start_loc: Tensor, *,
-        scale: float, sliding_window: int | None = None, soft_cap: float | None = None,
+        self,
+        query: Tensor,
+        key_cache: Tensor,
+        value_cache: Tensor,
+        block_table: Tensor,
+        seq_lens: Tensor,
+        query_start_loc: Tensor,
+        *,
+        scale: float,
+        sliding_window: int | None = None,
+        soft_cap: float | None = None,
+        max_query_len: int | None = None,
         return_lse: Literal[True],
     ) -> tuple[Tensor, Tensor]: ...
 
@@ -74,7 +82,10 @@ class SwapBlocks(Protocol):
     """Copy whole blocks from one cache into another one, which may live on another device, in place."""
 
     def __call__(self, src_cache: Tensor, dst_cache: Tensor, src_to_dst: Tensor) -> None:
-        """`src_cache`, `dst_cache` [num_blocks, ...] alike but for num_blocks; `src_to_dst` [n, 2] int64."""
+        """`src_cache`, `dst_cache` [num_layers, num_blocks, ...] alike but for num_blocks; `src_to_dst` [n, 2] int64.
+
+        `src_to_dst` is in CPU memory. A copy to a GPU may still be under way on the current stream when this returns.
+        """
         ...
 
 
@@ -83,6 +94,17 @@ class RmsNorm(Protocol):
 
     def __call__(self, hidden: Tensor, weight: Tensor, eps: float) -> Tensor:
         """`hidden` [num_tokens, size], `weight` [size]; the result is like `hidden`."""
+        ...
+
+
+class AddRmsNorm(Protocol):
+    """RmsNorm of `residual + x`: the end of one block of a layer and the beginning of the next."""
+
+    def __call__(self, x: Tensor, residual: Tensor, weight: Tensor, eps: float) -> tuple[Tensor, Tensor]:
+        """`x`, `residual` [num_tokens, size], `weight` [size] -> the norm of the sum, and the sum, both like them.
+
+        Their types may differ: the sum is rounded to the wider one, and it is the rounded sum that is normalised.
+        """
         ...
 
 
@@ -103,18 +125,23 @@ class RotaryWriteKv(Protocol):
         """Store keys, turned, and values in their slots; return the turned queries.
 
         `qkv` [num_tokens, num_heads + 2 * num_kv_heads, head_dim]; `cos`, `sin` [num_tokens, head_dim / 2] float32,
-        contiguous; `slot_mapping` [num_tokens] int64, -1 turns the query but writes nothing. The result is
-        [num_tokens, num_heads, head_dim] in qkv's dtype. All is computed in float32 and rounded once.
+        contiguous; `slot_mapping` [num_tokens] int64. A slot of -1 turns the query but writes nothing: batches padded
+        for CUDA graphs carry such rows. The result is [num_tokens, num_heads, head_dim] in qkv's dtype. All is computed
+        in float32 and rounded once.
         """
         ...
 
 
-class BestToken(Protocol):
-    """Where each row of scores is greatest (the first place, of several), and the logarithm of its sum of exponentials.
+class ArgmaxLogsumexp(Protocol):
+    """The token with the largest logit in each row (the first of equal ones), that logit, and the row's log-sum-exp.
 
-    A score less the latter is the logarithm of a probability.
+    A logit minus the log-sum-exp is the token's log-probability. A row with NaN or +inf gives a log-sum-exp that is not
+    finite, and some token of the row.
     """
 
-    def __call__(self, scores: Tensor) -> tuple[Tensor, Tensor]:
-        """`scores` [rows, vocab_size] float32 -> [rows] int64 and [rows] float32."""
+    def __call__(self, logits: Tensor) -> Tensor:
+        """`logits` [rows, vocab_size] float32 -> [rows, 3] float64: token id, its logit, log-sum-exp.
+
+        One tensor, so that the host waits for a GPU once; float64 holds all three exactly.
+        """
         ...

@@ -6,11 +6,14 @@ threads in both and 1 to 2 ms with two in one and one in the other. A step does 
 """
 
 import threading
+from contextlib import AbstractContextManager, nullcontext
 
 import numba
 import torch
 
 _matched = threading.local()
+_turn = threading.RLock()
+_at_once = nullcontext()
 
 
 def match_threads() -> int:
@@ -24,3 +27,23 @@ def match_threads() -> int:
         numba.set_num_threads(count)
         torch.set_num_threads(count)  # after Numba, whose start sets the library's number to its own most
     return count
+
+
+def threading_layer() -> str:
+    """What runs Numba's parallel loops: "omp", "tbb" or "workqueue". Raises ValueError where none can be loaded."""
+    match_threads()
+    return numba.threading_layer()  # type: ignore[no-any-return]
+
+
+def is_thread_safe() -> bool:
+    """Whether two threads may run parallel loops at once.
+
+    `workqueue`, what is left where there is neither OpenMP nor TBB (usual on macOS), aborts the process then.
+    """
+    return threading_layer() != "workqueue"
+
+
+def parallel_loops() -> AbstractContextManager[object]:
+    """Enter it around each call of compiled code with parallel loops: as many threads as PyTorch's, and one caller at
+    a time where the threading layer demands that. Elsewhere nobody waits."""
+    return _at_once if is_thread_safe() else _turn

@@ -2,88 +2,156 @@
 
 from __future__ import annotations
 
-from views import lesson
-from views.charts import draw_chart
-from views.course import BATCH
-from views.kept import kept, kept_key
+import streamlit as st
+
+from course.batch.lesson import LESSON
+from engine.i18n import N_, _
+from views import lesson_page
+from views.elements.charts import draw_chart, frame_table
+from views.lesson_picture import first_with_tokens
 from views.lessons import batch as this
-from views.worded import st
+from views.url_state import get_url_value, url_value_key
+from views.url_values import ChoiceRule
+
+LAYOUTS, GAUGES = N_("reservations and blocks"), N_("KV cache usage")
+SHOW = ChoiceRule("show", N_("Figure"), (LAYOUTS, GAUGES))
 
 
-def draw_controls() -> this.BothLayouts:
-    lesson.examples(this.KEY, this.EXAMPLES)
-    block_side, reserved_side, _rest = st.columns([1, 1, 2])
-    block_size = kept(this.KEY, this.BLOCK, int(this.BLOCK.default))
-    num_reserved = kept(this.KEY, this.RESERVED, int(this.RESERVED.default))
-    with block_side:
-        st.number_input("Block size", int(this.BLOCK.low), int(this.BLOCK.high), key=kept_key(this.KEY, "block_size"))
-    with reserved_side:
-        st.number_input(
-            "Slots reserved for each", int(this.RESERVED.low), int(this.RESERVED.high),
-            key=kept_key(this.KEY, "reserved"),
-        )  # fmt: skip
-    return this.both_layouts(num_reserved, block_size)
+def figure_of_address() -> str:
+    """The figure whose slider the address names."""
+    return GAUGES if this.GAUGE_REQUESTS in st.query_params else LAYOUTS
 
 
-def draw_both_layouts(both: this.BothLayouts) -> None:
-    value = lesson.play(this.KEY, both.reserved, name=this.REQUESTS, default=this.DEFAULT_REQUESTS, height=260)
-    st.header("The same requests in blocks")
-    lesson.play_beside("map_in_blocks", both.in_blocks, both.reserved, value, height=320)
-    st.header("Slots by number of requests")
-    draw_chart(both.slots.chart, both.slots.table, "Slots by number of requests", key="slots_by_requests")
+def draw_controls() -> this.BatchPictures:
+    lesson_page.examples(this.KEY, this.EXAMPLES)
+    name = get_url_value(this.KEY, this.BATCH, this.TEN)
+    rule = this.reserved_rule(name)
+    block_size = get_url_value(this.KEY, this.BLOCK, int(this.BLOCK.default))
+    num_reserved = get_url_value(this.KEY, rule, int(rule.default))
+    if name == this.CHAT:
+        lesson_page.say_three_requests(LESSON)
+    with lesson_page.knobs(this.KEY):
+        st.selectbox(_("Requests"), list(this.BATCHES), format_func=_, key=url_value_key(this.KEY, this.BATCH.key))
+        low, high = int(this.BLOCK.low), int(this.BLOCK.high)
+        st.number_input(_("Block size"), low, high, key=url_value_key(this.KEY, "block_size"))
+        low, high = int(rule.low), int(rule.high)
+        st.number_input(_("Slots reserved for each"), low, high, key=url_value_key(this.KEY, "reserved"))
+    return this.both_layouts(num_reserved, block_size, name)
 
 
-def draw_saving_and_cost() -> None:
+def draw_both_layouts(both: this.BatchPictures) -> int:
+    """Returns how many requests are shown."""
+    value = lesson_page.play(
+        this.KEY,
+        both.reserved,
+        name=this.REQUESTS,
+        default=min(this.DEFAULT_REQUESTS, both.reserved.values[-1]),
+        share=0.48,
+        parts=(),
+    )
+    lesson_page.play_beside("map_in_blocks", both.in_blocks, both.reserved, value, share=0.52, parts=())
+    lesson_page.say_what_is_scripted()
+    return value
+
+
+def draw_saving_and_cost(both: this.BatchPictures) -> None:
     saving, cost = st.columns(2, gap="large")
     with saving:
-        st.header("What it saves")
-        lesson.beats(
-            "**Empty slots.** A request wastes less than one block, however long it gets.",
-            "**Gaps.** Every block fits every request, so no free memory is out of reach.",
-            "**Copies.** Equal beginnings can be stored once.",
-            "The room that is left serves more requests at once.",
-            facts={},
+        st.header(_("What it saves"))
+        lesson_page.captions(
+            N_("**Empty slots.** Less than one block of a request stays empty, however long it gets."),
+            N_("**Gaps.** Any free block fits any request, so no free memory is unusable."),
+            N_("**Copies.** A common prefix can be stored once."),
+            N_(
+                "**This decides how many users a server can handle at once.** When requests like these keep coming, "
+                "this memory holds {both.num_reserved_fit} of them in reservations and {both.num_paged_fit} in blocks."
+            ),
+            facts={"both": both},
         )
     with cost:
-        st.header("What it costs")
-        lesson.beats(
-            "**A look-up for every block read.** Neighbouring tokens may lie far apart, and the kernel must ask the "
-            "table. The paper measured its attention kernel 20 to 26 % slower than FasterTransformer's, which reads "
-            "contiguous memory (section 7.1).",
-            "**A layout of its own.** Keys and values lie in blocks, so every attention kernel must be written for it.",
-            "**A block size to choose.** Large blocks mean fewer look-ups and longer empty tails; small ones the "
-            "reverse. Try 1 and 64 above.",
-            "The attention equation and the weights stay as they are. Nothing is compressed.",
-            facts={},
+        st.header(_("What it costs"))
+        lesson_page.captions(
+            N_(
+                "**A lookup for every block.** Blocks can be anywhere, so the kernel must read the block "
+                "table. The paper measured its attention kernel {more} slower than FasterTransformer's, which "
+                "reads contiguous memory (section 7.1)."
+            ),
+            N_(
+                "**Special kernels.** Keys and values are stored in blocks, so every attention kernel must be "
+                "written for this layout."
+            ),
+            N_(
+                "**A block size to choose.** Large blocks mean fewer lookups but more empty slots in the last "
+                "block; small ones the reverse. Try 1 and 64 above."
+            ),
+            N_("The attention equation and the weights stay the same. Nothing is compressed."),
+            facts={"more": "20 to 26 %"},
         )
 
 
-def draw_gauges(both: this.BothLayouts) -> None:
-    st.header("A full gauge is not a full memory")
-    lesson.beats(
-        "Servers such as vLLM report how many **blocks** are taken. A block with one token in it counts as taken.",
+def draw_gauges() -> None:
+    gauge = this.gauge()
+    lesson_page.play(this.GAUGE, gauge, name=this.GAUGE_REQUESTS, default=first_with_tokens(gauge.scene))
+    lesson_page.say_what_is_scripted()
+    lesson_page.captions(
+        N_(
+            "vLLM reports **KV cache usage**: the percentage of **blocks** in use. A block with a single "
+            "token counts as used."
+        ),
         facts={},
     )
-    lesson.play(this.GAUGE, this.gauge(), name=this.GAUGE_REQUESTS, default=this.gauge().values[-1], height=260)
-    draw_chart(both.gauges.chart, both.gauges.table, "Both gauges for the batch above", key="gauges_by_requests")
 
 
-lesson.begin(
-    BATCH,
-    this.KEY,
-    "One request wastes a few slots. A server runs many, and what they waste together is room for more of them.",
-)
-both = draw_controls()
-draw_both_layouts(both)
-draw_saving_and_cost()
-draw_gauges(both)
-lesson.end(
-    BATCH,
-    notice=(
-        "The tokens stored are the same in both layouts. Only the empty slots become fewer.",
-        "The waste in blocks grows with the number of requests, not with their length: one tail each.",
-        "With blocks larger than the texts, paging can hold more than reservations do.",
-        "How many more requests a server really serves depends on the work it gets, not on this sum alone.",
+parts = lesson_page.begin(
+    LESSON,
+    _(
+        "How many users can one GPU serve at the same time? Each request wastes a few slots, and what "
+        "many requests waste together is room for more of them."
     ),
-    paper="Section 3.1 with Fig. 2 (where memory goes), section 7.1 (the kernel's cost), section 7.2 (block sizes)",
 )
+show = get_url_value(this.KEY, SHOW, figure_of_address())
+with parts.controls:
+    st.selectbox(_("Figure"), SHOW.options, format_func=_, key=url_value_key(this.KEY, SHOW.key))
+    both = draw_controls()
+with parts.picture:
+    if show == LAYOUTS:
+        value = draw_both_layouts(both)
+    else:
+        draw_gauges()
+with parts.details:
+    if show == LAYOUTS:
+        holders, chart = st.columns(2, gap="large")
+        with holders:
+            st.html(frame_table(this.holders_frame(both.scenes, value), _("What each request holds")))
+        with chart:
+            st.header(_("Slots by number of requests"))
+            draw_chart(both.slots.chart, both.slots.table, _("Slots by number of requests"), key="slots_by_requests")
+    else:
+        st.header(_("Blocks used and slots used for this batch"))
+        draw_chart(
+            both.gauges.chart,
+            both.gauges.table,
+            _("Blocks used and slots used for this batch"),
+            key="gauges_by_requests",
+        )
+    draw_saving_and_cost(both)
+
+with parts.notes:
+    lesson_page.end(
+        LESSON,
+        notice=(
+            _("Both layouts store the same tokens. Blocks only leave fewer slots empty."),
+            _(
+                "In blocks, waste grows with the number of requests, not with their length: one partly filled "
+                "block each."
+            ),
+            _("If blocks are larger than the texts, paging can hold more slots than reservations do."),
+            _(
+                "A server's **throughput** (tokens per second, of all requests together) depends on its "
+                "workload, not on this sum alone."
+            ),
+        ),
+        paper=_(
+            "Section 3.1 with Fig. 2 (where memory goes), section 7.1 (the kernel's cost), section 7.2 (block sizes)"
+        ),
+    )

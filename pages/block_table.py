@@ -4,92 +4,128 @@ from __future__ import annotations
 
 from functools import partial
 
-from engine.said import said
-from engine.usage import address_of
-from views import lesson
-from views.block_table import request_tables
-from views.course import BLOCK_TABLE
+import streamlit as st
+
+from course.block_table.lesson import LESSON
+from engine.i18n import N_, _
+from engine.trace.usage import address_of
+from views import lesson_page
+from views.elements.block_table import request_tables
+from views.elements.charts import frame_table
+from views.elements.slot_address import slot_address_lines
 from views.html_parts import notice
-from views.kept import kept, kept_key, set_kept
 from views.lessons import block_table as this
-from views.memory_map import read_selection
-from views.slot_address import slot_address_lines
-from views.worded import st
+from views.memory_map.component import read_selection
+from views.url_state import get_url_value, set_url_values, url_value_key
 
 
 def follow_what_was_clicked() -> None:
     """A token, a slot or a table row in the map: its request and token become the ones followed."""
-    reported = st.session_state[lesson.map_key(this.KEY)].selection
+    reported = st.session_state[lesson_page.map_key(this.KEY)].selection
     chosen = read_selection(picture.payload, None, None, reported)
     if chosen.seq_id in this.REQUESTS:
-        set_kept(this.KEY, request=chosen.seq_id)
+        set_url_values(this.KEY, request=chosen.seq_id)
         if chosen.token_position is not None:
-            set_kept(this.KEY, token=chosen.token_position)
+            set_url_values(this.KEY, token=chosen.token_position)
 
 
 def token_of(value: int) -> tuple[str, int] | None:
     """The token that is followed, once it has a slot."""
     rule = this.token_rule(picture.scene.at(value), request)
-    return (request, kept(this.KEY, rule, min(this.DEFAULT_TOKEN, int(rule.high)))) if rule else None
+    return (request, get_url_value(this.KEY, rule, min(this.DEFAULT_TOKEN, int(rule.high)))) if rule else None
 
 
 def shuffle(number: int) -> None:
-    set_kept(this.KEY, shuffle=number, step=this.requests_in_order(number).values[-1])
+    set_url_values(this.KEY, shuffle=number, step=this.requests_in_order(number, requests).values[-1])
 
 
-lesson.begin(
-    BLOCK_TABLE,
-    this.KEY,
-    "Blocks lie wherever there was room. A list for each request, its **block table**, says which block comes first, "
-    "which second, and so on.",
+parts = lesson_page.begin(
+    LESSON,
+    _(
+        "If blocks are scattered over memory, how is a text read in order? The pages of a book can be "
+        "on different shelves, as long as a list says where each page is. Each request has such a "
+        "list: its **block table**."
+    ),
 )
-request = kept(this.KEY, this.REQUEST, "A")
-number = kept(this.KEY, this.SHUFFLE, 0)
-picture = this.requests_in_order(number)
-with st.container(horizontal=True, vertical_alignment="bottom", key="order_controls"):
-    st.pills("Request to follow", this.REQUESTS, key=kept_key(this.KEY, "request"), required=True)
-    st.button("Shuffle the blocks", key="shuffle", on_click=partial(shuffle, number % this.LARGEST_SHUFFLE + 1))
-    st.button("Put them back", key="put_back", on_click=partial(shuffle, 0), disabled=not number)
+request = get_url_value(this.KEY, this.REQUEST, "A")
+number = get_url_value(this.KEY, this.SHUFFLE, 0)
+requests = get_url_value(this.KEY, this.SCENE, this.STORIES)
+picture = this.requests_in_order(number, requests)
+with parts.controls:
+    st.selectbox(_("Requests"), list(this.SCENE.options), format_func=_, key=url_value_key(this.KEY, this.SCENE.key))
+    if requests == this.CHAT:
+        lesson_page.say_three_requests(LESSON)
+with parts.controls, st.container(horizontal=True, vertical_alignment="bottom", key="order_controls"):
+    st.pills(_("Request to follow"), this.REQUESTS, key=url_value_key(this.KEY, "request"), required=True)
+    st.button(_("Shuffle the blocks"), key="shuffle", on_click=partial(shuffle, number % this.LARGEST_SHUFFLE + 1))
+    st.button(_("Undo the shuffle"), key="put_back", on_click=partial(shuffle, 0), disabled=not number)
 
-value = lesson.play(
-    this.KEY,
-    picture,
-    name=this.STEP,
-    default=picture.values[-1],
-    selected_seq=request,
-    followed=token_of,
-    on_select=follow_what_was_clicked,
-)
+with parts.picture:
+    value = lesson_page.play(
+        this.KEY,
+        picture,
+        name=this.STEP,
+        default=picture.values[-1],
+        selected_seq=request,
+        followed=token_of,
+        on_select=follow_what_was_clicked,
+    )
+    lesson_page.say_what_is_scripted()
 frame = picture.scene.at(value)
 rule, followed = this.token_rule(frame, request), token_of(value)
 
-st.header("Follow one token to its slot")
-lesson.beats(
-    "**One division finds a token.** How often the block size fits into its position gives the row. "
-    "What is left over gives the place inside the block.",
-    "Click a token in the picture, or give its number: the picture shows its row, its block and its slot. "
-    "Counting starts at 0, for rows and slots too.",
-    facts={},
-)
-if rule and followed:
-    _request, token = followed
-    steps_side, table_side = st.columns([2, 3], gap="medium")
-    with steps_side:
-        st.number_input("Token", 0, int(rule.high), key=kept_key(this.KEY, "token"))
+with parts.notes:
+    st.header(_("Follow one token to its slot"))
+    if rule and followed:
+        _request, token = followed
+        st.number_input(_("Token"), 0, int(rule.high), key=url_value_key(this.KEY, "token"))
         st.html(slot_address_lines(address_of(frame, request, token)))
-    with table_side:
-        st.html(request_tables(frame, request))
-    st.code("slot = block_table[position // block_size] * block_size + position % block_size", language="python")
-else:
-    st.html(notice(said("{name} has written nothing yet. Move the slider to the right.", name=request)))
+    else:
+        st.html(notice(_("{name} has no tokens in the cache yet. Move the slider to the right.").format(name=request)))
+    lesson_page.captions(
+        N_(
+            "**One division finds a token.** Position divided by block size gives the row; the remainder "
+            "gives the place inside the block."
+        ),
+        N_(
+            "Click a token in the picture, or enter its position: the picture shows its row, its block "
+            "and its slot. Counting starts at 0, for positions, rows and slots."
+        ),
+        facts={},
+    )
 
-lesson.end(
-    BLOCK_TABLE,
-    notice=(
-        "A block's number says where it lies, never what comes first.",
-        "Only the last block of a request has empty slots. Every block before it is full.",
-        "Requests never mix inside a block, so each can grow without asking the others.",
-        "The attention kernel does this look-up whenever it reads a block. That is the price: one number more to read.",
-    ),
-    paper="Sections 4.1 to 4.3 and Fig. 6: block tables, and how attention follows them",
-)
+with parts.details, st.expander(_("The same idea in an operating system")):
+    lesson_page.captions(
+        N_(
+            "To a program, its memory looks contiguous. The operating system stores it in pages that can "
+            "be anywhere, and a **page table** for each process says where. Paged attention does the same "
+            "for requests."
+        ),
+        facts={},
+    )
+    if rule:
+        left, right = st.columns(2)
+        left.html(frame_table(this.as_page_table(frame, request), _("Page table of a process")))
+        caption = _("Block table of request {name}").format(name=request)
+        right.html(frame_table(this.as_block_table(frame, request), caption))
+    st.html(frame_table(this.counterparts(), _("Matching terms")))
+if rule and followed:
+    with parts.details:
+        st.code("slot = block_table[position // block_size] * block_size + position % block_size", language="python")
+        st.html(request_tables(frame, request))
+
+
+with parts.notes:
+    lesson_page.end(
+        LESSON,
+        notice=(
+            _("A block's number says where it is in memory, not where its tokens are in the text."),
+            _("Only the last block of a request has empty slots. Every block before it is full."),
+            _("Two requests never fill one block together, so each can grow independently."),
+            _(
+                "The attention kernel does this lookup for every block it reads. That is the cost: one more "
+                "number to read per block."
+            ),
+        ),
+        paper=_("Sections 4.1 to 4.3 and Fig. 6: block tables, and how attention follows them"),
+    )

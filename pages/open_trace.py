@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import streamlit as st
 
-from views.course import OPEN_TRACE
-from views.trace_page import choose_file, draw_opened, opened_trace
+from course.pages import OPEN_TRACE
+from engine.i18n import _
+from views.trace.page import choose_file, draw_opened, opened_trace
 
-st.title(OPEN_TRACE.title)
+st.title(_(OPEN_TRACE.title))
 st.markdown(
-    "A trace holds everything that happened to a memory, event by event. "
-    "**Take it away** on the live page writes one, `engine.trace.to_json()` too. Whoever has the file sees the same."
+    _(
+        "A trace is the event log of a run: everything that happened to its memory, in order. **Download** on "
+        "the live page saves one, and so does `engine.trace.to_json()`. Whoever opens the file sees the same "
+        "run."
+    )
 )
 file = choose_file()
 if file is not None and (opened := opened_trace(file)) is not None:

@@ -4,30 +4,30 @@ from __future__ import annotations
 
 import streamlit as st
 
-from views.course import REMOTE_SERVER
-from views.remote_controls import draw_addresses, draw_problems, rules
-from views.remote_export import draw_export
-from views.remote_moment import draw_choices
-from views.remote_picture import draw_live, draw_moment
-from views.remote_prompt import draw_prompt
-from views.remote_shown import shown
-from views.url_values import correct_address, draw_notes
+from course.pages import REMOTE_SERVER
+from engine.i18n import _
+from views.remote.controls import draw_addresses, draw_choices, draw_export, draw_problems, draw_prompt, rules
+from views.remote.picture import draw_live, draw_moment
+from views.remote.viewed_source import viewed_source
+from views.url_values import correct_url, draw_notes
 
-correct_address(rules())
-now = shown()
-st.title(REMOTE_SERVER.title)
+correct_url(rules())
+viewed = viewed_source()
+st.title(_(REMOTE_SERVER.title))
 st.markdown(
-    "Servers tell which blocks become findable and which are given up. "
-    "They do not tell where a block lies or who holds it; what is not told is shown as unknown."
+    _(
+        "Servers publish which blocks enter the prefix cache and which are evicted. "
+        "They do not publish where a block lies or which request holds it; that is shown as unknown."
+    )
 )
-draw_addresses(now)
-draw_notes()
-draw_problems(now)
-if now.source is not None:
-    step, words = draw_choices(now)
-    draw_prompt(now)
+draw_addresses(viewed)
+draw_notes(rules())
+draw_problems(viewed)
+if viewed.source is not None:
+    step, vocabulary = draw_choices(viewed)
+    draw_prompt(viewed)
     if step is None:
-        draw_live(now, words)
+        draw_live(viewed, vocabulary)
     else:
-        draw_moment(now, step, words)
-    draw_export(now)
+        draw_moment(viewed, step, vocabulary)
+    draw_export(viewed)

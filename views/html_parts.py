@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Iterable
-from pathlib import Path
+from collections.abc import Iterable, Sequence
 from typing import Literal
 
-from views.labels import OwnerLabel
-from views.words import translated
+import streamlit as st
 
-STYLE_SHEET = Path(__file__).resolve().parent.parent / "assets" / "page" / "style.css"
+from engine.i18n import _
+from engine.trace.usage import Usage
+from views.memory_map.labels import OwnerLabel
 
 
 def escaped(text: str) -> str:
@@ -21,7 +21,12 @@ def escaped(text: str) -> str:
 def notice(sentence: str, kind: Literal["note", "problem"] = "note") -> str:
     """One sentence in a box, read out at once when it is a problem."""
     role = "alert" if kind == "problem" else "status"
-    return f'<div class="pv-notice {kind}" role="{role}"><p>{escaped(translated(sentence))}</p></div>'
+    return f'<div class="pv-notice {kind}" role="{role}"><p>{escaped(sentence)}</p></div>'
+
+
+def draw_list(sentences: Sequence[str]) -> None:
+    """Sentences as a bulleted list; they may hold links and strong words."""
+    st.markdown("\n".join(f"- {sentence}" for sentence in sentences))
 
 
 def small(sentence: str) -> str:
@@ -36,6 +41,24 @@ def figures(rows: Iterable[tuple[str, str, str]]) -> str:
         for key, name, figure in rows
     )
     return f'<dl class="pv-figures">{"".join(cells)}</dl>'
+
+
+def usage_figures(step: int, usage: Usage) -> str:
+    """Step, blocks by state, and slots written of those held."""
+    return figures(
+        [
+            ("step", _("Step"), str(step)),
+            ("used", _("Blocks used"), str(usage.num_used_blocks)),
+            ("cached", _("Blocks cached"), str(usage.num_cached_blocks)),
+            ("free", _("Blocks free"), str(usage.num_free_blocks)),
+            (
+                "written",
+                _("Slots written"),
+                _("{written} of {held}").format(written=usage.num_written_slots, held=usage.num_held_slots),
+            ),
+            ("copies_avoided", _("Blocks saved by sharing"), str(usage.num_copies_avoided)),
+        ]
+    )
 
 
 def owner_badge(label: OwnerLabel) -> str:

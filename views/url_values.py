@@ -1,41 +1,43 @@
-"""Values that come with the address: brought within range before a widget takes them, and said so.
+"""Rules for values in the query string, and the correction of those of bound widgets (`bind="query-params"`).
 
-Streamlit puts a bound widget's value into the address and reads it back, but drops what is out of range without a
-word, and some values (`inf`) it cannot read at all. So a page calls `correct_address` before its first widget.
+Streamlit writes a bound widget's value into the URL and reads it back, but drops what is out of range without a
+message, and some values (`inf`) it cannot read at all. So a page calls `correct_url` before its first widget.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Protocol
 
 import streamlit as st
 
-from engine.said import said
+from engine.i18n import _
 from views.html_parts import notice
 
 Value = int | float | str
 
 LONGEST_QUOTE = 40
-_NOTES = "notes_on_the_address"
+_NOTES = "url_corrections"
 
 
 class Rule(Protocol):
-    """What the value of one key may be."""
+    """Which values one name of the query string may have."""
 
     @property
-    def key(self) -> str: ...
+    def key(self) -> str:
+        """The name in the query string."""
+        ...
 
     def correct(self, raw: str) -> tuple[Value, str] | None:
-        """The value to take instead, and a sentence that says so; None when `raw` can stay."""
+        """The value to use instead, and a sentence that says so; None when `raw` is allowed."""
         ...
 
 
 @dataclass(frozen=True)
 class NumberRule:
-    """A number from `low` to `high`; a whole one when they are whole."""
+    """A number from `low` to `high`; an integer when `low` is one."""
 
     key: str
     name: str
@@ -44,42 +46,47 @@ class NumberRule:
     default: float
 
     def correct(self, raw: str) -> tuple[Value, str] | None:
+        """See Rule."""
         value = _finite(raw)
         if value is None:
-            return self.default, said(
-                "{name}: {raw} in the address is not a number, so it is {default}.",
-                name=said(self.name), raw=_quoted(raw), default=self.default,
-            )  # fmt: skip
+            return self.default, _("{name}: {raw} in the address is not a number, so it was set to {default}.").format(
+                name=_(self.name), raw=_quoted(raw), default=self.default
+            )
         near = min(max(value, self.low), self.high)
         if isinstance(self.low, int):
             near = round(near)
         if near == value:
             return None
-        sentence = said(
-            "{name} is a whole number from {low} to {high}: {raw} became {near}."
+        sentence = (
+            _("{name} must be a whole number from {low} to {high}: {raw} was changed to {near}.")
             if isinstance(self.low, int)
-            else "{name} goes from {low} to {high}: {raw} became {near}.",
-            name=said(self.name), low=self.low, high=self.high, raw=_quoted(raw), near=near,
-        )  # fmt: skip
+            else _("{name} must be from {low} to {high}: {raw} was changed to {near}.")
+        ).format(name=_(self.name), low=self.low, high=self.high, raw=_quoted(raw), near=near)
         return near, sentence
 
 
 @dataclass(frozen=True)
 class ChoiceRule:
-    """One of `options`, else the first of them."""
+    """One of `options`; anything else becomes the first of them.
+
+    formerly: names that options had in addresses of earlier versions -> those of today. No sentence is said of them.
+    """
 
     key: str
     name: str
     options: Sequence[str]
+    formerly: Mapping[str, str] = field(default_factory=dict)
 
     def correct(self, raw: str) -> tuple[Value, str] | None:
+        """See Rule."""
         if raw in self.options:
             return None
+        if raw in self.formerly:
+            return self.formerly[raw], ""
         default = self.options[0]
-        return default, said(
-            "{name}: {raw} in the address is not known here, so it is {default}.",
-            name=said(self.name), raw=_quoted(raw), default=said(default),
-        )  # fmt: skip
+        return default, _("{name}: {raw} in the address is not one of the choices, so it was set to {default}.").format(
+            name=_(self.name), raw=_quoted(raw), default=_(default)
+        )
 
 
 @dataclass(frozen=True)
@@ -91,16 +98,16 @@ class TextRule:
     longest: int
 
     def correct(self, raw: str) -> tuple[Value, str] | None:
+        """See Rule."""
         if len(raw) <= self.longest:
             return None
-        return raw[: self.longest], said(
-            "{name}: the address held {count} characters; {longest} are kept.",
-            name=said(self.name), count=len(raw), longest=self.longest,
-        )  # fmt: skip
+        return raw[: self.longest], _(
+            "{name}: the text had {count} characters; the limit is {longest}, so the rest was cut off."
+        ).format(name=_(self.name), count=len(raw), longest=self.longest)
 
 
-def correct_address(rules: Iterable[Rule]) -> None:
-    """Write corrected values into the address and start the page again with them. Call before the first widget."""
+def correct_url(rules: Iterable[Rule]) -> None:
+    """Write corrected values into the URL and rerun the page with them. Call before the first widget."""
     corrections = [
         (rule.key, correction)
         for rule in rules
@@ -114,11 +121,26 @@ def correct_address(rules: Iterable[Rule]) -> None:
         st.rerun()
 
 
-def draw_notes() -> None:
-    """Say what was corrected, as long as the corrected value stands."""
-    for key, (value, sentence) in st.session_state.get(_NOTES, {}).items():
-        if st.session_state.get(key) == value:
-            st.html(notice(sentence))
+def correct_typed(rule: Rule) -> None:
+    """For callbacks: correct what was typed or pasted into the widget `rule.key`; `draw_note` says so."""
+    correction = rule.correct(str(st.session_state[rule.key]))
+    if correction is not None:
+        st.session_state[rule.key] = correction[0]
+        st.session_state[_NOTES] = {**st.session_state.get(_NOTES, {}), rule.key: correction}
+
+
+def draw_note(key: str) -> None:
+    """Draw the correction of one value, as long as the corrected value stays."""
+    value, sentence = st.session_state.get(_NOTES, {}).get(key, (None, ""))
+    if sentence and st.session_state.get(key) == value:
+        st.html(notice(sentence))
+
+
+def draw_notes(rules: Iterable[Rule], *, but: str = "") -> None:
+    """The same for several values. `but`: the key of one whose note stands beside its widget (`text_box`)."""
+    for rule in rules:
+        if rule.key != but:
+            draw_note(rule.key)
 
 
 def _finite(raw: str) -> float | None:

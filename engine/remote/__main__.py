@@ -18,16 +18,17 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from engine.cache_events import BlockRemoved, BlockStored
-from engine.event_base import Event
-from engine.one_line import one_line
+from engine.i18n import _, counted
 from engine.remote.addresses import AddressError, events_address
 from engine.remote.feed import Sink
 from engine.remote.history import History
 from engine.remote.kv_events import MessageError, decode_payload
 from engine.remote.publisher import Publisher, PublishError
 from engine.remote.recording import Recorder, RecordingError, history_of, read_frames
+from engine.remote.server import messages_left_out
 from engine.remote.subscriber import Subscriber
+from engine.trace.cache_events import BlockRemoved, BlockStored
+from engine.trace.event_base import Event, one_line
 
 LONGEST_PAUSE = 5.0
 TOKENS_SHOWN = 8
@@ -53,16 +54,19 @@ class Printer:
         self._history = History()
 
     def add_message(self, sequence: int, payload: bytes, rank: int | None = None, /) -> None:
+        """See Sink."""
         before = self._history.last_step
         self._history.add_message(sequence, payload, rank)
         if self._history.last_step > before:
             self._print()
 
     def add_gap(self, first: int, last: int, rank: int | None = None, /) -> None:
+        """See Sink."""
         self._history.add_gap(first, last, rank)
         self._print()
 
     def add_restart(self, rank: int | None = None, /) -> None:
+        """See Sink."""
         self._history.add_restart(rank)
         self._print()
 
@@ -96,7 +100,10 @@ def _print(options: argparse.Namespace) -> None:
 def _record(options: argparse.Namespace) -> None:
     with Recorder(Path(options.file)) as recorder:
         _listen(recorder, options)
-    print(f"{recorder.num_messages} messages in {options.file}.", file=sys.stderr)
+    print(
+        counted("{n} message in {file}.", "{n} messages in {file}.", recorder.num_messages, file=options.file),
+        file=sys.stderr,
+    )
 
 
 def _listen(sink: Sink, options: argparse.Namespace) -> None:
@@ -106,13 +113,24 @@ def _listen(sink: Sink, options: argparse.Namespace) -> None:
     with contextlib.suppress(KeyboardInterrupt):
         threading.Event().wait(options.seconds)
     subscriber.stop()
+    if subscriber.num_unknown:
+        print(messages_left_out(subscriber.num_unknown), file=sys.stderr)
 
 
 def _replay(options: argparse.Namespace) -> None:
     messages = list(read_frames(Path(options.file).read_bytes()))
     first = messages[0][1] if messages else 0
     publisher = Publisher(options.endpoint, options.replay_endpoint, first=first)
-    print(f"Publishing {len(messages)} messages at {publisher.endpoint}.", file=sys.stderr, flush=True)
+    print(
+        counted(
+            "Publishing {n} message at {endpoint}.",
+            "Publishing {n} messages at {endpoint}.",
+            len(messages),
+            endpoint=publisher.endpoint,
+        ),
+        file=sys.stderr,
+        flush=True,
+    )
     before: float | None = None
     with contextlib.suppress(KeyboardInterrupt):
         time.sleep(options.wait)
@@ -161,7 +179,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
 def _positive(text: str) -> float:
     value = float(text)
     if not value > 0:
-        raise argparse.ArgumentTypeError("must be above 0")
+        raise argparse.ArgumentTypeError(_("must be above 0"))
     return value
 
 

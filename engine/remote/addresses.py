@@ -1,4 +1,4 @@
-"""Addresses somebody typed, checked before anything is asked of them.
+"""Addresses typed by a user, checked before anything connects to them.
 
 Allowed: `tcp://host:port` for events, `http://host:port` and `https://host:port` for the API, with no user name,
 query or fragment. Link-local addresses (where clouds keep their machines' secrets) are never asked.
@@ -12,6 +12,8 @@ import socket
 from dataclasses import dataclass
 from typing import Literal
 from urllib.parse import SplitResult, urlsplit
+
+from engine.i18n import _
 
 LONGEST_ADDRESS = 200
 SECONDS_TO_ANSWER = 1.5
@@ -75,19 +77,37 @@ def _address(text: str, schemes: tuple[Scheme, ...], example: str) -> Address:
     text = text.strip()
     shown = repr(text[:60])
     if len(text) > LONGEST_ADDRESS:
-        raise AddressError(f"The address has {len(text)} characters; {LONGEST_ADDRESS} are allowed.")
+        raise AddressError(
+            _("The address has {num_text} characters; the limit is {longest_address}. Shorten it.").format(
+                num_text=len(text), longest_address=LONGEST_ADDRESS
+            )
+        )
     try:
         parts = urlsplit(text)
         port = parts.port or _DEFAULT_PORTS.get(parts.scheme)
     except ValueError:
-        raise AddressError(f"{shown} is not an address. Type one like {example}.") from None
+        raise AddressError(
+            _("{shown} is not an address. Type one like {example}.").format(shown=shown, example=example)
+        ) from None
     if parts.scheme not in schemes:
         wanted = " or ".join(f"{scheme}://" for scheme in schemes)
-        raise AddressError(f"{shown} does not begin with {wanted}. Example: {example}.")
+        raise AddressError(
+            _("{shown} does not begin with {wanted}. Example: {example}.").format(
+                shown=shown, wanted=wanted, example=example
+            )
+        )
     if not parts.hostname or port is None or not _is_bare(parts):
-        raise AddressError(f"{shown} needs a host and a port and nothing else. Example: {example}.")
+        raise AddressError(
+            _("{shown} needs a host and a port and nothing else. Example: {example}.").format(
+                shown=shown, example=example
+            )
+        )
     if parts.scheme == "tcp" and parts.path not in ("", "/"):
-        raise AddressError(f"{shown} needs a host and a port and nothing else. Example: {example}.")
+        raise AddressError(
+            _("{shown} needs a host and a port and nothing else. Example: {example}.").format(
+                shown=shown, example=example
+            )
+        )
     _refuse_link_local(parts.hostname)
     return Address(parts.scheme, parts.hostname, port, parts.path.rstrip("/"))
 
@@ -103,4 +123,8 @@ def _refuse_link_local(host: str) -> None:
     except ValueError:
         return
     if is_link_local:
-        raise AddressError(f"{host} is a link-local address; those are never asked. Use the server's own address.")
+        raise AddressError(
+            _("{host} is a link-local address, which this app never contacts. Use the server's own address.").format(
+                host=host
+            )
+        )

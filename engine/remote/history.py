@@ -14,13 +14,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from engine.cache_events import BlockStored, MessageReceived, MessagesMissed, ServerRestarted
-from engine.cache_view import CacheView
-from engine.event_base import Event
-from engine.remote.flow import Flow, Second
+from engine.i18n import _
 from engine.remote.kv_events import MessageError, decode_payload
-from engine.state import CacheState
-from engine.trace import Trace
+from engine.trace.cache_events import BlockStored, MessageReceived, MessagesMissed, ServerRestarted
+from engine.trace.cache_view import CacheView
+from engine.trace.event_base import Event
+from engine.trace.per_second import PerSecondStats, SecondStats
+from engine.trace.state import CacheState
+from engine.trace.trace import Trace
 
 MAX_EVENTS = 40_000
 MAX_TOKENS = 1_000_000
@@ -47,7 +48,7 @@ class History:
         self._lock = threading.Lock()
         self._state = CacheState()
         self._chunks: deque[_Chunk] = deque([_Chunk(1, CacheState())])
-        self._flow = Flow()
+        self._per_second = PerSecondStats()
         self._last_came = time.monotonic()
         self.last_step = 0
         self.num_skipped = 0
@@ -71,7 +72,7 @@ class History:
                 events = tuple(replace(event, data_parallel_rank=rank) for event in events)  # type: ignore[call-arg]
             self._last_came = time.monotonic()
             self._append((*events, MessageReceived(self.last_step + 1, sequence, timestamp, rank)))
-            self._flow.add(timestamp, events, self._state.findable.num_copies)
+            self._per_second.add(timestamp, events, self._state.prefix_cache.num_copies)
 
     def add_gap(self, first: int, last: int, rank: int | None = None) -> None:
         """Messages `first` to `last` never came."""
@@ -87,6 +88,7 @@ class History:
 
     @property
     def first_step(self) -> int:
+        """The earliest step that can still be shown."""
         return self._chunks[0].first - 1
 
     def at(self, step: int) -> CacheState:
@@ -95,7 +97,11 @@ class History:
             if step == self.last_step:
                 return self._state.copy()
             if not self.first_step <= step < self.last_step:
-                raise IndexError(f"Step {step} is not among {self.first_step} to {self.last_step}.")
+                raise IndexError(
+                    _("Step {step} is not among {first_step} to {last_step}.").format(
+                        step=step, first_step=self.first_step, last_step=self.last_step
+                    )
+                )
             chunk = self._chunk_of(step)
             state = chunk.base.copy()
             for events in chunk.steps[: step - chunk.first + 1]:
@@ -104,14 +110,16 @@ class History:
             return state
 
     def events_of(self, step: int) -> Sequence[Event]:
+        """The events stamped with `step`. Raises IndexError as `at` does."""
         with self._lock:
             chunk = self._chunk_of(step)
             index = step - chunk.first
             return chunk.steps[index] if 0 <= index < len(chunk.steps) else ()
 
-    def flow(self) -> Sequence[Second]:
+    def per_second(self) -> Sequence[SecondStats]:
+        """Blocks stored and removed in each of the last seconds."""
         with self._lock:
-            return self._flow.seconds
+            return self._per_second.seconds
 
     @property
     def quiet_seconds(self) -> float:
@@ -124,7 +132,7 @@ class History:
             first = self.first_step
             chunks = [(chunk.base, list(chunk.steps)) for chunk in self._chunks]
         trace = Trace(info=dict(info or {}))
-        for event in _opening(chunks[0][0].findable):
+        for event in _opening(chunks[0][0].prefix_cache):
             trace.append(event)
         for _base, steps in chunks:
             for events in steps:

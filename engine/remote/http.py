@@ -7,6 +7,7 @@ import json
 import time
 from typing import Any
 
+from engine.i18n import _
 from engine.remote.addresses import Address
 
 SECONDS_TO_ANSWER = 2.0
@@ -27,6 +28,7 @@ def get(base: Address, path: str, *, seconds: float = SECONDS_TO_ANSWER) -> str:
 
 
 def get_json(base: Address, path: str, *, seconds: float = SECONDS_TO_ANSWER) -> Any:
+    """The body of `base + path` as JSON. Raises HttpError."""
     return _parsed(base, get(base, path, seconds=seconds))
 
 
@@ -44,17 +46,23 @@ def _request(method: str, base: Address, path: str, body: bytes | None, headers:
         answer = connection.getresponse()
         text = _read(answer, time.monotonic() + seconds)
     except ConnectionRefusedError:
-        raise HttpError(f"Nothing listens at {base}.") from None
+        raise HttpError(_("Nothing listens at {base}.").format(base=base)) from None
     except TimeoutError:
-        raise HttpError(f"{base} did not answer within {seconds:g} seconds.") from None
+        raise HttpError(
+            _("{base} did not answer within {seconds:g} seconds.").format(base=base, seconds=seconds)
+        ) from None
     except (OSError, http.client.HTTPException, ValueError) as error:
-        raise HttpError(f"{base} cannot be reached: {error}") from None
+        raise HttpError(_("{base} cannot be reached: {error}").format(base=base, error=error)) from None
     finally:
         connection.close()
     if answer.status != 200:
         raise HttpError(_complaint(base, path, answer.status, text), answer.status)
     if len(text) > MAX_BYTES:
-        raise HttpError(f"{base}{path} answered with more than {MAX_BYTES >> 20} MB.")
+        raise HttpError(
+            _("{base}{path} answered with more than {max_bytes} MB.").format(
+                base=base, path=path, max_bytes=MAX_BYTES >> 20
+            )
+        )
     return text.decode("utf-8", "replace")
 
 
@@ -73,10 +81,10 @@ def _read(answer: http.client.HTTPResponse, deadline: float) -> bytes:
 def _complaint(base: Address, path: str, status: int, text: bytes) -> str:
     """The server's own sentence, when it is in the standard shape."""
     try:
-        said = json.loads(text)["error"]["message"]
+        message = json.loads(text)["error"]["message"]
     except (ValueError, KeyError, TypeError, RecursionError):
-        said = None
-    detail = f": {said[:300]}" if isinstance(said, str) else "."
+        message = None
+    detail = f": {message[:300]}" if isinstance(message, str) else "."
     return f"{base}{path} answered with status {status}{detail}"
 
 
@@ -84,4 +92,4 @@ def _parsed(base: Address, text: str) -> Any:
     try:
         return json.loads(text)
     except (ValueError, RecursionError):
-        raise HttpError(f"{base} answered with something that is not JSON.") from None
+        raise HttpError(_("{base} answered with something that is not JSON.").format(base=base)) from None

@@ -1,4 +1,4 @@
-"""One message of a server's KV-event stream: msgpack bytes -> the events of `engine/cache_events.py`.
+"""One message of a server's KV-event stream: msgpack bytes -> the events of `engine/trace/cache_events.py`.
 
 A payload is `[timestamp, [events], data_parallel_rank]`. An event is an array `["BlockStored", hashes, parent, ...]`
 (older vLLM) or a map `{"type": "BlockStored", "block_hashes": ...}` (vLLM since mid-2026, SGLang). Both are input
@@ -14,8 +14,9 @@ from typing import Any
 
 import msgspec
 
-from engine.cache_events import AllBlocksCleared, BlockHash, BlockRemoved, BlockStored
-from engine.event_base import Event
+from engine.i18n import _
+from engine.trace.cache_events import AllBlocksCleared, BlockHash, BlockRemoved, BlockStored
+from engine.trace.event_base import Event
 
 MAX_PAYLOAD = 1 << 21
 """Bytes of one message, 2 MiB: about 10,000 blocks, more than a scheduler step fills."""
@@ -45,7 +46,7 @@ class MessageError(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Batch:
+class KVEventBatch:
     """One payload. timestamp: when the server sent it, in seconds since 1970, or None when it does not say.
     num_skipped: events that were unknown or malformed, and blocks beyond the limits."""
 
@@ -55,25 +56,29 @@ class Batch:
     num_skipped: int
 
 
-def decode_payload(payload: bytes, step: int) -> Batch:
+def decode_payload(payload: bytes, step: int) -> KVEventBatch:
     """The events of a payload, stamped with `step`. Raises MessageError when it cannot be read."""
     if len(payload) > MAX_PAYLOAD:
-        raise MessageError(f"The message has {len(payload)} bytes; {MAX_PAYLOAD} are read at most.")
+        raise MessageError(
+            _("The message has {num_payload} bytes; the limit is {max_payload}.").format(
+                num_payload=len(payload), max_payload=MAX_PAYLOAD
+            )
+        )
     try:
         message = _decoder.decode(payload)
     except (msgspec.MsgspecError, RecursionError, ValueError) as error:
-        raise MessageError(f"The message is not msgpack: {error}") from None
+        raise MessageError(_("The message is not msgpack: {error}").format(error=error)) from None
     timestamp, raw_events, raw_rank = _parts(message)
     rank = _rank(raw_rank)
     events, num_skipped = _collect(raw_events, step, rank)
-    return Batch(_timestamp(timestamp), rank, events, num_skipped)
+    return KVEventBatch(_timestamp(timestamp), rank, events, num_skipped)
 
 
 def _parts(message: Any) -> tuple[Any, list[Any], Any]:
     if isinstance(message, Mapping):
         message = [message.get("ts"), message.get("events"), message.get("data_parallel_rank")]
     if not isinstance(message, list) or len(message) < 2 or not isinstance(message[1], list):
-        raise MessageError("The message is not [timestamp, [events], rank].")
+        raise MessageError(_("The message is not [timestamp, [events], rank]."))
     return message[0], message[1], message[2] if len(message) > 2 else None
 
 
@@ -120,15 +125,15 @@ def _named(raw: Any) -> tuple[str, Mapping[str, Any]]:
         kind = raw[0]
         fields = dict(zip(_FIELDS.get(kind, ()) if isinstance(kind, str) else (), raw[1:], strict=False))
     else:
-        raise ValueError("neither an array nor a map")
+        raise ValueError(_("neither an array nor a map"))
     if not isinstance(kind, str) or kind not in _FIELDS:
-        raise ValueError("unknown type")
+        raise ValueError(_("unknown type"))
     return kind, fields
 
 
 def _list(value: Any) -> list[Any]:
     if not isinstance(value, list):
-        raise ValueError("not a list")
+        raise ValueError(_("not a list"))
     return value
 
 
@@ -137,12 +142,12 @@ def _hash(value: Any) -> BlockHash:
         return value
     if isinstance(value, bytes) and 0 < len(value) <= MAX_HASH_BYTES:
         return value.hex()
-    raise ValueError("not a hash")
+    raise ValueError(_("not a hash"))
 
 
 def _parent(value: Any) -> BlockHash | None:
     if value is _ABSENT:
-        raise ValueError("no parent named")
+        raise ValueError(_("no parent named"))
     return None if value is None else _hash(value)
 
 
@@ -155,7 +160,7 @@ def _token_ids(value: Any) -> tuple[int, ...]:
 def _block_size(value: Any) -> int:
     size = _small_int(value)
     if size is None or not 1 <= size <= MAX_BLOCK_SIZE:
-        raise ValueError("no block size")
+        raise ValueError(_("no block size"))
     return size
 
 
@@ -171,7 +176,9 @@ def _rank(value: Any) -> int | None:
     if value is None:
         return None
     if type(value) is not int or not 0 <= value < MAX_RANKS:
-        raise MessageError(f"The data-parallel rank is not a number from 0 to {MAX_RANKS - 1}.")
+        raise MessageError(
+            _("The data-parallel rank is not a number from 0 to {max_ranks}.").format(max_ranks=MAX_RANKS - 1)
+        )
     return value
 
 

@@ -1,4 +1,4 @@
-"""`/metrics` of vLLM and of SGLang, read under one set of names.
+"""`/metrics` of vLLM and of SGLang, read under one set of names, also where Ray has put its own in front.
 
     sample = read_metrics(text, time)
     sample.num_running, sample.kv_usage ...      None where the server does not say
@@ -14,7 +14,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final, Literal
 
-_LINE = re.compile(r"([A-Za-z_:][A-Za-z0-9_:]*)(?:\{(.*)\})?\s+(\S+)")
+_LINE = re.compile(r'([A-Za-z_:][A-Za-z0-9_:]*)(?:\{((?:[^"}]|"(?:[^"\\]|\\.)*+")*+)\})?\s+(\S+)')
+"""Name, labels and value. What follows, a time or an exemplar with labels and a value of its own, is not read."""
+_PREFIX = re.compile(r"^(?:ray_)?(vllm|sglang|paged_kv)[:_]")
+"""Before a metric's own name. Ray puts its name in front and writes `_` for `:`, as other collectors do."""
+PREFIXES = "vllm:, sglang: or paged_kv:, with or without ray_ before it, or with _ for the colon"
 _LABEL = re.compile(r'([A-Za-z_][A-Za-z0-9_]*)="((?:[^"\\]|\\.)*)"')
 MAX_LINES = 100_000
 Labels = Mapping[str, str]
@@ -72,10 +76,10 @@ def read_metrics(text: str, time: float) -> MetricsSample:
     """The sample in a page of Prometheus text. Lines that are wrong or unknown are left out."""
     found: dict[str, list[float]] = {}
     config: Labels = {}
-    for name, labels, value in _lines(text):
-        found.setdefault(name, []).append(value)
-        if name == _CONFIG:
-            config = labels
+    for metric in _metrics(text):
+        found.setdefault(metric.name, []).append(metric.value)
+        if metric.name == _CONFIG:
+            config = metric.labels
     values = {ours: _value(ours, theirs, found) for ours, theirs in _NAMES.items()}
     if values["prefix_queries"] is None and values["prefix_hits"] is not None:
         values["prefix_queries"] = values["prompt_tokens"]  # SGLang looks every prompt token up
@@ -88,17 +92,34 @@ def read_metrics(text: str, time: float) -> MetricsSample:
     )
 
 
-def _lines(text: str) -> Iterator[tuple[str, Labels, float]]:
-    for line in text.splitlines()[:MAX_LINES]:
-        match = _LINE.match(line)
-        if match is None or line.startswith("#"):
-            continue
-        try:
-            value = float(match[3])
-        except ValueError:
-            continue
-        if math.isfinite(value):
-            yield match[1], dict(_LABEL.findall(match[2] or "")), value
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """One line of Prometheus text. `name`: as vLLM and SGLang write it, `vllm:num_requests_running`."""
+
+    name: str
+    labels: Labels
+    value: float
+
+
+def parse_metric(line: str) -> Metric | None:
+    """The series of one line; None for a comment, a value that is not finite, and every other line."""
+    match = _LINE.match(line)
+    if match is None or line.startswith("#"):
+        return None
+    try:
+        value = float(match[3])
+    except ValueError:
+        return None
+    if not math.isfinite(value):
+        return None
+    return Metric(_PREFIX.sub(r"\1:", match[1]), dict(_LABEL.findall(match[2] or "")), value)
+
+
+def _metrics(text: str) -> Iterator[Metric]:
+    for line in text.split("\n")[:MAX_LINES]:  # nothing else ends a line here: labels may hold U+2028
+        metric = parse_metric(line)
+        if metric is not None:
+            yield metric
 
 
 def _value(ours: str, theirs: tuple[str, ...], found: Mapping[str, list[float]]) -> float | None:

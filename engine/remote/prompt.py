@@ -11,10 +11,11 @@ import time
 from concurrent.futures import Future
 from dataclasses import dataclass
 
-from engine.cache_events import BlockHash, BlockStored
-from engine.remote.forest import chain_of
+from engine.i18n import _
 from engine.remote.http import HttpError, post_json
+from engine.remote.radix_tree import chain_of
 from engine.remote.server import RemoteServer
+from engine.trace.cache_events import BlockHash, BlockStored
 
 SECONDS_TO_ANSWER = 120.0
 SECONDS_FOR_EVENTS = 1.0
@@ -23,8 +24,8 @@ LONGEST_PROMPT, LONGEST_ANSWER, MOST_TOKENS = 20_000, 20_000, 512
 
 
 @dataclass(frozen=True, slots=True)
-class PromptWish:
-    """What to send. as_chat: as a user's message, which the server wraps in its model's chat template."""
+class PromptRequest:
+    """A prompt to send. as_chat: as a user's message, to which the server applies its chat template."""
 
     prompt: str
     max_tokens: int
@@ -32,9 +33,11 @@ class PromptWish:
 
     @property
     def path(self) -> str:
+        """The route of the API."""
         return "/v1/chat/completions" if self.as_chat else "/v1/completions"
 
     def body(self, model: str) -> dict[str, object]:
+        """The JSON to post."""
         prompt = self.prompt[:LONGEST_PROMPT]
         asked = {"messages": [{"role": "user", "content": prompt}]} if self.as_chat else {"prompt": prompt}
         max_tokens = min(self.max_tokens, MOST_TOKENS)
@@ -42,7 +45,7 @@ class PromptWish:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class PromptResult:
     """A prompt that was answered between `first_step` and `last_step` of the server's history.
 
     token_ids: prompt and answer, or None when the server does not tell. stored: blocks it caused; found: blocks that
@@ -60,16 +63,17 @@ class Asked:
 
     @property
     def is_exact(self) -> bool:
+        """Whether the server returned token ids, so that `stored` and `found` are exact."""
         return self.token_ids is not None
 
 
-def asking(server: RemoteServer, wish: PromptWish, api_key: str = "") -> Future[Asked]:
+def submit_prompt(server: RemoteServer, request: PromptRequest, api_key: str = "") -> Future[PromptResult]:
     """`ask` in a thread of its own, which ends with the program. The future may carry HttpError."""
-    future: Future[Asked] = Future()
+    future: Future[PromptResult] = Future()
 
     def run() -> None:
         try:
-            future.set_result(ask(server, wish, api_key))
+            future.set_result(send_prompt(server, request, api_key))
         except Exception as error:
             future.set_exception(error)
 
@@ -77,26 +81,26 @@ def asking(server: RemoteServer, wish: PromptWish, api_key: str = "") -> Future[
     return future
 
 
-def ask(server: RemoteServer, wish: PromptWish, api_key: str = "") -> Asked:
+def send_prompt(server: RemoteServer, request: PromptRequest, api_key: str = "") -> PromptResult:
     """One answer at temperature 0. Raises HttpError with one plain sentence."""
     address = server.addresses.api
     if address is None:
-        raise HttpError("There is no HTTP address to send a prompt to.")
+        raise HttpError(_("There is no HTTP address to send a prompt to."))
     model = server.facts.model
     if model is None:
-        raise HttpError(f"{address}/v1/models names no model, so no prompt can be sent.")
+        raise HttpError(_("{address}/v1/models names no model, so no prompt can be sent.").format(address=address))
     before = server.last_step
-    answer = post_json(address, wish.path, wish.body(model), seconds=SECONDS_TO_ANSWER, api_key=api_key)
+    answer = post_json(address, request.path, request.body(model), seconds=SECONDS_TO_ANSWER, api_key=api_key)
     _wait_for_quiet(server)
     try:
         choice = answer["choices"][0]
-        text = str(choice["message"]["content"] if wish.as_chat else choice["text"])[:LONGEST_ANSWER]
+        text = str(choice["message"]["content"] if request.as_chat else choice["text"])[:LONGEST_ANSWER]
     except (KeyError, IndexError, TypeError):
-        raise HttpError(f"{address} answered without a text.") from None
+        raise HttpError(_("The answer from {address} has no text.").format(address=address)) from None
     ids = _token_ids(answer, choice)
     after = server.last_step
     stored, found = _blocks(server, ids, before, after)
-    return Asked(wish.prompt, text, _num_prompt_tokens(answer), ids, before, after, stored, found)
+    return PromptResult(request.prompt, text, _num_prompt_tokens(answer), ids, before, after, stored, found)
 
 
 def _blocks(
@@ -111,7 +115,7 @@ def _blocks(
     }
     if ids is None:
         return frozenset(new), frozenset()
-    views = server.at(after).findable.ranks.values()
+    views = server.at(after).prefix_cache.ranks.values()
     mine = {block.block_hash for view in views for block in chain_of(view, ids)}
     return frozenset(mine & new), frozenset(mine - new)
 

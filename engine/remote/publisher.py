@@ -11,10 +11,12 @@ from typing import Any
 
 import zmq
 
+from engine.i18n import _
+
 TOPIC = b"kv-events"
 NUM_KEPT = 10_000
 END_OF_REPLAY = (-1).to_bytes(8, "big", signed=True)
-MILLISECONDS_BETWEEN_LOOKS = 100
+POLL_MILLISECONDS = 100
 SECONDS_TO_STOP = 5.0
 
 
@@ -55,6 +57,7 @@ class Publisher:
         return number
 
     def close(self) -> None:
+        """Stop answering; returns once the thread has ended."""
         self._stop.set()
         if self._thread is not None:
             self._thread.join(SECONDS_TO_STOP)
@@ -68,12 +71,14 @@ class Publisher:
             socket.bind(endpoint)
         except zmq.ZMQError as error:
             self._context.destroy(linger=0)
-            raise PublishError(f"Events cannot be published at {endpoint}: {error}.") from None
+            raise PublishError(
+                _("Events cannot be published at {endpoint}: {error}.").format(endpoint=endpoint, error=error)
+            ) from None
         return socket
 
     def _serve_replay(self, router: zmq.Socket[bytes]) -> None:
         while not self._stop.is_set():
-            if router.poll(MILLISECONDS_BETWEEN_LOOKS):
+            if router.poll(POLL_MILLISECONDS):
                 self._answer(router, router.recv_multipart())
 
     def _answer(self, router: zmq.Socket[bytes], request: list[bytes]) -> None:

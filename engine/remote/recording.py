@@ -1,8 +1,8 @@
 """Streams in files: the three frames of each message, `[topic, number, payload]`, one msgpack value after another.
 
-    with Recorder(path) as recorder: Subscriber(recorder, address).start() ...
-    read_frames(path)         the messages of a file
-    open_recording(path)      the same as a trace source; also reads traces in JSON
+with Recorder(path) as recorder: Subscriber(recorder, address).start() ...
+read_frames(path)         the messages of a file
+open_recording(path)      the same as a trace source; also reads traces in JSON
 """
 
 from __future__ import annotations
@@ -15,12 +15,13 @@ from typing import Self
 
 import msgspec
 
+from engine.i18n import _
 from engine.remote.feed import Feed
 from engine.remote.history import History
 from engine.remote.kv_events import MAX_PAYLOAD, MessageError, decode_payload
 from engine.remote.publisher import TOPIC
-from engine.trace import Trace, TraceError
-from engine.trace_source import SourceFacts, WholeTrace, facts_of, info_of
+from engine.trace.source import SourceFacts, WholeTrace, facts_of, info_of
+from engine.trace.trace import Trace, TraceError
 
 MAX_RECORDED_EVENTS, MAX_RECORDED_TOKENS = 1_000_000, 32_000_000
 Frames = tuple[bytes, int, bytes]
@@ -47,6 +48,7 @@ class Recorder:
         self._file.close()
 
     def add_message(self, sequence: int, payload: bytes, _rank: int | None = None, /) -> None:
+        """Write the three frames of a message."""
         self._file.write(msgspec.msgpack.encode([TOPIC, sequence.to_bytes(8, "big"), payload]))
         self._file.flush()
         self.num_messages += 1
@@ -65,11 +67,17 @@ def read_frames(data: bytes) -> Iterator[Frames]:
     while stream.tell() < len(data):
         start = stream.tell()
         try:
-            topic, sequence, payload = (_binary(stream, data) for _ in range(_array_length(stream)))
+            topic, sequence, payload = (_binary(stream, data) for _index in range(_array_length(stream)))
         except (ValueError, IndexError):
-            raise RecordingError(f"This is no recording: message {number}, at byte {start}, cannot be read.") from None
+            raise RecordingError(
+                _("This is not a recording: message {number}, at byte {start}, cannot be read.").format(
+                    number=number, start=start
+                )
+            ) from None
         if len(sequence) != 8:
-            raise RecordingError(f"This is no recording: message {number} has no number of 8 bytes.")
+            raise RecordingError(
+                _("This is not a recording: message {number} has no sequence number of 8 bytes.").format(number=number)
+            )
         yield topic, int.from_bytes(sequence, "big"), payload
         number += 1
 
@@ -93,7 +101,7 @@ def open_recording(data: bytes, facts: SourceFacts) -> WholeTrace:
         try:
             trace = Trace.from_json(data.decode("utf-8"))
         except UnicodeDecodeError:
-            raise TraceError("This is not a trace file: it is not text.") from None
+            raise TraceError(_("This is not a trace file: it is not text.")) from None
         return WholeTrace(trace, facts_of(trace.info, facts.name))
     return WholeTrace(history_of(data).trace(info_of(facts, "recording")), facts)
 
@@ -107,7 +115,7 @@ def _rank_of(payload: bytes) -> int | None:
 
 def _array_length(stream: io.BytesIO) -> int:
     if stream.read(1) != b"\x93":
-        raise ValueError("not three frames")
+        raise ValueError(_("not three frames"))
     return 3
 
 
@@ -116,5 +124,5 @@ def _binary(stream: io.BytesIO, data: bytes) -> bytes:
     width = {0xC4: 1, 0xC5: 2, 0xC6: 4}[kind] if (kind := stream.read(1)[0]) in (0xC4, 0xC5, 0xC6) else 0
     length = int.from_bytes(stream.read(width), "big")
     if not width or length > MAX_PAYLOAD or stream.tell() + length > len(data):
-        raise ValueError("not bytes")
+        raise ValueError(_("not bytes"))
     return stream.read(length)

@@ -9,6 +9,7 @@ It listens on this machine only, unless `--host` says otherwise. Ctrl-C ends it.
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 from collections.abc import Sequence
 
@@ -16,7 +17,9 @@ import uvicorn
 
 from engine.config import EngineConfig
 from engine.engine import Engine
+from engine.model.load_report import ModelLoadError
 from engine.remote.publisher import Publisher, PublishError
+from engine.runner import ModelRunner
 from engine.serve.server import make_app
 
 HOST = "127.0.0.1"
@@ -32,11 +35,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         config = _config(options)
         publisher = None if options.no_events else Publisher(options.events, options.replay)
         engine = Engine(config)
-    except (ValueError, MemoryError, PublishError) as error:
+        if isinstance(engine.components.runner, ModelRunner):
+            engine.components.runner.capture_model()
+    except (ValueError, MemoryError, ModelLoadError, PublishError) as error:
         print(error, file=sys.stderr)
         return 1
     names = LOOPBACK_NAMES if options.host in LOOPBACK_NAMES else ("*",)
-    app = make_app(engine, options.served_model_name or options.model, publisher, names)
+    app = make_app(engine, options.served_model_name or options.model, publisher, names, options.allowed_origins)
     print(f"Serving {options.model} at http://{options.host}:{options.port}/v1", file=sys.stderr, flush=True)
     if publisher is not None:
         print(f"KV events at {publisher.endpoint}, old ones again at {publisher.replay_endpoint}", file=sys.stderr)
@@ -55,6 +60,8 @@ def _config(options: argparse.Namespace) -> EngineConfig:
         max_num_batched_tokens=options.max_num_batched_tokens,
         max_model_len=options.max_model_len,
         enable_prefix_caching=not options.no_prefix_caching,
+        batch_invariant=options.batch_invariant,
+        enforce_eager=options.enforce_eager,
         attention_backend=options.attention_backend,
         device=options.device,
         dtype=options.dtype,
@@ -68,6 +75,10 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--served-model-name", help="what clients call it (default: the same)")
     parser.add_argument("--host", default=HOST, help=f"default {HOST}: this machine only")
     parser.add_argument("--port", type=int, default=8000)
+    parser.add_argument(
+        "--allowed-origins", nargs="*", type=_origin, default=(), metavar="ORIGIN",
+        help="sites whose pages may use it from a browser, such as http://localhost:3000; * is every site",
+    )  # fmt: skip
     parser.add_argument("--events", default=f"tcp://{HOST}:5557", help="where KV events are published")
     parser.add_argument("--replay", default=f"tcp://{HOST}:5558", help="where old KV events are sent again")
     parser.add_argument("--no-events", action="store_true", help="publish no KV events")
@@ -77,10 +88,19 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--max-num-batched-tokens", type=int, default=default.max_num_batched_tokens)
     parser.add_argument("--max-model-len", type=int, default=1024)
     parser.add_argument("--no-prefix-caching", action="store_true")
+    parser.add_argument("--batch-invariant", action="store_true", help="same bits in any batch; slower, CPU only")
+    parser.add_argument("--enforce-eager", action="store_true", help="no CUDA graphs: kernels are launched one by one")
     parser.add_argument("--attention-backend", default=default.attention_backend)
     parser.add_argument("--device", default=default.device)
     parser.add_argument("--dtype", default=default.dtype)
     return parser.parse_args(arguments)
+
+
+def _origin(text: str) -> str:
+    """As browsers write it; anything else would never match and open nothing."""
+    if text != "*" and not re.fullmatch(r"https?://[^/\s]+", text):
+        raise argparse.ArgumentTypeError(f"{text!r} is no origin: write it like http://localhost:3000, without a path")
+    return text
 
 
 if __name__ == "__main__":

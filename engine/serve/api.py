@@ -5,25 +5,27 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
-from engine.admission import RequestRefusedError
+from engine.admission import RequestRefusedError, check_prompt
 from engine.config import EngineConfig
+from engine.engine import Engine
+from engine.model.tokenizer import Tokenizer
 from engine.outputs import RequestOutput
-from engine.serve.answers import DONE, Answer, event_of
+from engine.serve.async_engine import AsyncEngine, EngineStoppedError
 from engine.serve.errors import ApiError
-from engine.serve.mailbox import Mailbox
-from engine.serve.statistics import Statistics, metrics_text
-from engine.serve.stepper import EngineStoppedError, Stepper
-from engine.serve.wishes import MAX_BODY, Wish, chat_wish, completion_wish, read_json
-from engine.tokenizer import Tokenizer
+from engine.serve.fields import LONGEST_NAME
+from engine.serve.metrics import StatLogger, metrics_text
+from engine.serve.output_stream import OutputStream
+from engine.serve.protocol import MAX_BODY, CompletionRequest, parse_chat_request, parse_completion_request, read_json
+from engine.serve.responses import DONE, CompletionResponse, event_of
 
-SECONDS_BETWEEN_LOOKS_AT_THE_CLIENT = 0.2
+SECONDS_BETWEEN_DISCONNECT_CHECKS = 0.2
 Handler = Callable[[Request], Awaitable[Response]]
 
 
@@ -33,111 +35,153 @@ class Api:
 
     config: EngineConfig
     tokenizer: Tokenizer
-    stepper: Stepper
-    statistics: Statistics
+    vocab_size: int
+    async_engine: AsyncEngine
+    statistics: StatLogger
     model: str
     started: int
 
     def routes(self) -> list[Route]:
+        """Every route of the server."""
         return [
-            Route("/v1/completions", _answering(self.completions), methods=["POST"]),
-            Route("/v1/chat/completions", _answering(self.chat), methods=["POST"]),
+            Route("/v1/completions", _with_error_responses(self.completions), methods=["POST"]),
+            Route("/v1/chat/completions", _with_error_responses(self.chat), methods=["POST"]),
             Route("/v1/models", self.models),
+            Route("/v1/models/{name:path}", _with_error_responses(self.one_model)),
             Route("/metrics", self.metrics),
-            Route("/health", _answering(self.health)),
-            Route("/reset_prefix_cache", _answering(self.reset_prefix_cache), methods=["POST"]),
+            Route("/health", _with_error_responses(self.health)),
+            Route("/reset_prefix_cache", _with_error_responses(self.reset_prefix_cache), methods=["POST"]),
         ]
 
     async def completions(self, request: Request) -> Response:
+        """POST /v1/completions."""
         body = read_json(await _json_body(request))
         self._check_model(body.get("model"))
-        return await self._answer(request, completion_wish(body, self.tokenizer))
+        return await self._respond(request, parse_completion_request(body, self.tokenizer, self.config))
 
     async def chat(self, request: Request) -> Response:
+        """POST /v1/chat/completions."""
         body = read_json(await _json_body(request))
         self._check_model(body.get("model"))
-        return await self._answer(request, chat_wish(body, self.tokenizer, self.config.max_model_len))
+        return await self._respond(request, parse_chat_request(body, self.tokenizer, self.config))
 
     async def models(self, _request: Request) -> Response:
-        entry = {"id": self.model, "object": "model", "created": self.started, "owned_by": "paged-attention-visualizer"}
-        return JSONResponse({"object": "list", "data": [entry | {"max_model_len": self.config.max_model_len}]})
+        """GET /v1/models: the one model that is served."""
+        return JSONResponse({"object": "list", "data": [self._entry()]})
+
+    async def one_model(self, request: Request) -> Response:
+        """GET /v1/models/{model}."""
+        self._check_model(request.path_params["name"])
+        return JSONResponse(self._entry())
 
     async def metrics(self, _request: Request) -> Response:
+        """GET /metrics: Prometheus text."""
         counts, config = self.statistics.counts, self.config
         return PlainTextResponse(metrics_text(counts, self.model, config.num_blocks, config.block_size))
 
     async def health(self, _request: Request) -> Response:
-        if self.stepper.problem:
-            raise ApiError(self.stepper.problem, status=503)
+        """GET /health: 200, or an error once the engine has stopped."""
+        if self.async_engine.problem:
+            raise ApiError(self.async_engine.problem, status=503)
         return PlainTextResponse("")
 
     async def reset_prefix_cache(self, _request: Request) -> Response:
-        await asyncio.wrap_future(self.stepper.call(lambda engine: engine.clear_prefix_cache()))
+        """POST /reset_prefix_cache: evict everything from the prefix cache."""
+        await asyncio.wrap_future(self.async_engine.call(lambda engine: engine.clear_prefix_cache()))
         return PlainTextResponse("")
 
+    def _entry(self) -> dict[str, object]:
+        owner, length = "paged-attention-visualizer", self.config.max_model_len
+        entry = {"id": self.model, "object": "model", "created": self.started, "owned_by": owner}
+        return entry | {"max_model_len": length}
+
     def _check_model(self, name: object) -> None:
-        if name is not None and name != self.model:
+        if isinstance(name, str) and name != self.model:
             raise ApiError(
-                f"The model {str(name)[:100]!r} is not served here; this server has {self.model!r}.",
+                f"The model {name[:LONGEST_NAME]!r} is not served here; this server has {self.model!r}.",
                 status=404, param="model", code="model_not_found",
             )  # fmt: skip
 
-    async def _answer(self, request: Request, wish: Wish) -> Response:
-        run = await self._start(wish)
-        answer = Answer(wish, self.model)
-        if wish.stream:
-            return _Stream(self._stream(run, answer), lambda: self._end(run))
+    def _check_fit(self, completion: CompletionRequest) -> None:
+        """Raises ApiError when this engine can never serve the request, naming the first field that is too large
+
+        with the smallest possible values of the fields after it.
+        """
+        one = replace(completion.params, n=1, max_tokens=min(completion.params.max_tokens, 1))
+        several = replace(one, n=completion.params.n)
+        for field_name, params in (
+            (completion.prompt_field, one),
+            ("n", several),
+            (completion.limit_field, completion.params),
+        ):
+            for prompt in completion.prompts:
+                try:
+                    check_prompt(self.config, self.vocab_size, prompt, params)
+                except RequestRefusedError as error:
+                    raise ApiError(str(error), param=field_name) from None
+
+    async def _respond(self, request: Request, completion: CompletionRequest) -> Response:
+        self._check_fit(completion)
+        active = await self._start(completion)
+        response = CompletionResponse(completion, self.model)
+        if completion.stream:
+            return _Stream(self._stream(active, response), lambda: self._end(active))
         try:
-            await _finished(request, run)
-            return JSONResponse(answer.whole(run.results, self._num_cached(run)))
+            await _wait_until_finished(request, active)
+            return JSONResponse(response.whole(active.results, self._num_cached(active)))
         finally:
-            self._end(run)
+            self._end(active)
 
-    async def _start(self, wish: Wish) -> _Run:
+    async def _start(self, completion: CompletionRequest) -> _ActiveRequest:
         """Queue every prompt, or none of them."""
-        run = _Run(Mailbox(len(wish.prompts)), [RequestOutput("")] * len(wish.prompts))
+        active = _ActiveRequest(OutputStream(len(completion.prompts)), [RequestOutput("")] * len(completion.prompts))
         try:
-            for place, prompt in enumerate(wish.prompts):
-                added = self.stepper.add(prompt, wish.params, run.mailbox.listener(place))
-                run.request_ids.append(await asyncio.wrap_future(added))
+            for place, prompt in enumerate(completion.prompts):
+                added = self.async_engine.add(prompt, completion.params, active.output_stream.callback(place))
+                active.request_ids.append(await asyncio.wrap_future(added))
         except BaseException:
-            self._end(run)
+            self._end(active)
             raise
-        return run
+        return active
 
-    async def _stream(self, run: _Run, answer: Answer) -> AsyncIterator[str]:
+    async def _stream(self, active: _ActiveRequest, response: CompletionResponse) -> AsyncIterator[str]:
         try:
-            for event in answer.opening():
+            for event in response.first_chunks():
                 yield event
-            async for place, output in run.outputs():
-                for event in answer.pieces(place, output):
+            async for place, output in active.outputs():
+                for event in response.chunks(place, output):
                     yield event
-            for event in answer.closing(run.results, self._num_cached(run)):
+            for event in response.last_chunks(active.results, self._num_cached(active)):
                 yield event
         except ApiError as error:
             yield event_of(error.body())
             yield DONE
 
-    def _num_cached(self, run: _Run) -> int:
-        return sum(self.statistics.num_cached_tokens.get(name, 0) for name in run.request_ids)
+    def _num_cached(self, active: _ActiveRequest) -> int:
+        return sum(self.statistics.num_cached_tokens.get(name, 0) for name in active.request_ids)
 
-    def _end(self, run: _Run) -> None:
-        """Whatever is not finished gives its blocks back."""
-        for request_id in run.request_ids:
-            self.stepper.abort(request_id)
-            self.statistics.num_cached_tokens.pop(request_id, None)
+    def _end(self, active: _ActiveRequest) -> None:
+        """Abort whatever is not finished, and free its blocks."""
+
+        def forget(_engine: Engine) -> None:
+            for request_id in active.request_ids:
+                self.statistics.num_cached_tokens.pop(request_id, None)
+
+        for request_id in active.request_ids:
+            self.async_engine.abort(request_id)
+        self.async_engine.call(forget)  # after the last step that counts them
 
 
 @dataclass
-class _Run:
-    """The engine's requests of one HTTP request, and the newest output of each."""
+class _ActiveRequest:
+    """The engine's requests that belong to one HTTP request, and the newest output of each."""
 
-    mailbox: Mailbox
+    output_stream: OutputStream
     results: list[RequestOutput]
     request_ids: list[str] = field(default_factory=list)
 
     async def outputs(self) -> AsyncIterator[tuple[int, RequestOutput]]:
-        async for place, output in self.mailbox.outputs():
+        async for place, output in self.output_stream.outputs():
             if output.error:
                 raise ApiError(output.error, status=500)
             self.results[place] = output
@@ -158,17 +202,17 @@ class _Stream(StreamingResponse):
             self._end()
 
 
-async def _finished(request: Request, run: _Run) -> None:
+async def _wait_until_finished(request: Request, active: _ActiveRequest) -> None:
     """Wait for every prompt's end, or for the client to go. Raises ApiError when the engine fails."""
 
     async def read_all() -> None:
-        async for _news in run.outputs():
+        async for _output in active.outputs():
             pass
 
     reading = asyncio.ensure_future(read_all())
     try:
         while not reading.done():
-            await asyncio.wait({reading}, timeout=SECONDS_BETWEEN_LOOKS_AT_THE_CLIENT)
+            await asyncio.wait({reading}, timeout=SECONDS_BETWEEN_DISCONNECT_CHECKS)
             if not reading.done() and await request.is_disconnected():
                 raise ApiError("The client has gone.", status=499)
         reading.result()
@@ -191,17 +235,15 @@ async def _json_body(request: Request) -> bytes:
     return body
 
 
-def _answering(handler: Handler) -> Handler:
-    """Errors become answers in the standard shape."""
+def _with_error_responses(handler: Handler) -> Handler:
+    """Turns errors into responses of the standard shape."""
 
-    async def answered(request: Request) -> Response:
+    async def wrapped(request: Request) -> Response:
         try:
             return await handler(request)
         except ApiError as error:
             return error.response()
-        except RequestRefusedError as error:
-            return ApiError(str(error)).response()
         except EngineStoppedError as error:
             return ApiError(str(error), status=503).response()
 
-    return answered
+    return wrapped

@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Sequence
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
+from starlette.middleware.cors import CORSMiddleware
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.requests import Request
 from starlette.responses import Response
@@ -16,37 +17,51 @@ from starlette.responses import Response
 from engine.engine import Engine
 from engine.remote.publisher import Publisher
 from engine.serve.api import Api
+from engine.serve.async_engine import AsyncEngine, EventSink
 from engine.serve.errors import ApiError
-from engine.serve.kv_feed import KvFeed
-from engine.serve.statistics import Statistics
-from engine.serve.stepper import EventSink, Stepper
+from engine.serve.kv_events import KVEventPublisher
+from engine.serve.metrics import StatLogger
 
 
 def make_app(
-    engine: Engine, model: str, publisher: Publisher | None = None, allowed_hosts: Sequence[str] = ("*",)
+    engine: Engine,
+    model: str,
+    publisher: Publisher | None = None,
+    allowed_hosts: Sequence[str] = ("*",),
+    allowed_origins: Sequence[str] = (),
 ) -> Starlette:
     """The app. It owns the engine and the publisher from now on, and closes both when it ends.
 
-    `allowed_hosts`: names it answers to; with its own names only, no foreign page can reach it through a name of its.
+    `allowed_hosts`: Host headers it answers to; with its own names only, DNS rebinding from other sites is refused.
+    `allowed_origins`: sites whose pages may read its answers and send it JSON, such as `http://localhost:3000`.
     """
-    statistics = Statistics()
-    sinks: list[EventSink] = [statistics] if publisher is None else [statistics, KvFeed(publisher)]
-    stepper = Stepper(engine, sinks)
-    api = Api(engine.config, engine.tokenizer, stepper, statistics, model, int(time.time()))
+    statistics = StatLogger()
+    sinks: list[EventSink] = [statistics] if publisher is None else [statistics, KVEventPublisher(publisher)]
+    async_engine = AsyncEngine(engine, sinks)
+    api = Api(
+        engine.config, engine.tokenizer, engine.components.vocab_size, async_engine, statistics, model, int(time.time())
+    )
 
     @contextlib.asynccontextmanager
     async def lifespan(_app: Starlette) -> AsyncIterator[None]:
-        stepper.start()
+        async_engine.start()
         yield
-        stepper.stop()
+        async_engine.stop()
         if publisher is not None:
             publisher.close()
 
+    middleware = [Middleware(TrustedHostMiddleware, allowed_hosts=list(allowed_hosts))]
+    if allowed_origins:
+        middleware.append(
+            Middleware(
+                CORSMiddleware, allow_origins=list(allowed_origins), allow_methods=["GET", "POST"], allow_headers=["*"]
+            )
+        )
     return Starlette(
         routes=api.routes(),
         lifespan=lifespan,
         exception_handlers={HTTPException: _in_standard_shape},
-        middleware=[Middleware(TrustedHostMiddleware, allowed_hosts=list(allowed_hosts))],
+        middleware=middleware,
     )
 
 

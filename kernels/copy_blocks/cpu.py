@@ -10,10 +10,11 @@ from collections.abc import Sequence
 
 from torch import Tensor
 
-from kernels.numba_math import compiled, flat_view
+from kernels.numba_intrinsics import compiled, flat_view
 
 
 def copy_blocks(caches: Sequence[Tensor], src_to_dst: Tensor) -> None:
+    """See kernels.interface.CopyBlocks."""
     pairs = src_to_dst.numpy()
     for cache in caches:
         _copy_rows(flat_view(cache), pairs, cache[0].numel())

@@ -11,7 +11,7 @@ see: each tile of keys and values is picked up once, through the block table, an
 
 Tiles begin at multiples of KEYS and a row has lanes of its own, so a row's result depends neither on its batch mates
 nor on how its prompt was cut into chunks, to the last bit. Sums are float32; with bfloat16 keys and values the
-products are of bfloat16 pairs, where the processor has them (cpu_panels.py).
+products are of bfloat16 pairs, where the processor has them (cpu_prefill_gemm.py).
 """
 
 from math import inf
@@ -21,17 +21,17 @@ import numba
 import numpy as np
 from numba import prange
 
-from kernels.numba_math import INNER, compiled, exponential, fetch_add
-from kernels.paged_attention.cpu_panels import BESIDE, ROWS, add_panel, score_panel
-from kernels.paged_attention.cpu_tiles import (
+from kernels.numba_intrinsics import INNER, compiled, exponential, fetch_add
+from kernels.paged_attention.cpu_prefill_gemm import LANES, ROWS, TILE_ROWS, VECTORS, add_panel, score_panel
+from kernels.paged_attention.cpu_prefill_tiles import (
     KEYS,
     fill,
-    kind,
     load_keys,
     load_values,
-    steps_of,
-    turn_rows,
-    weights_of,
+    num_steps,
+    operand_type,
+    pack_weights,
+    transpose_rows,
 )
 
 # Numba takes the types of what it compiles from the arguments of the first call.
@@ -40,13 +40,14 @@ from kernels.paged_attention.cpu_tiles import (
 PANELS = 2
 
 U = np.uintp
-NOTHING = np.float32(-1e30)
+MASKED = np.float32(-1e30)
 """A hidden score, and the maximum of no scores: finite, since infinities subtracted give NaN."""
 MINUS_INFINITY = np.float32(-inf)
 ZERO, ONE, TWO = np.float32(0.0), np.float32(1.0), np.float32(2.0)
 
+
 class Batch(NamedTuple):
-    """What all bands share: the arguments of `attend_prompts`."""
+    """What all bands share: the arguments of `attend_prefill`."""
 
     query: Any
     key_cache: Any
@@ -68,6 +69,8 @@ class Sizes(NamedTuple):
 
 
 class Softmax(NamedTuple):
+    """The numbers of the softmax: `scale` of the scores, sliding `window` in keys, `soft_cap` of the scores."""
+
     scale: Any
     window: Any
     soft_cap: Any
@@ -76,15 +79,15 @@ class Softmax(NamedTuple):
 class Band(NamedTuple):
     """One thread's working memory. Panels and sums keep PANELS of what is described here, one after the other.
 
-    A step is an element of head_dim, or of a tile's values and weights a key; in words of two bfloat16 it is two.
+    A step is an element of head_dim, or of a tile's values and weights a key; in bfloat16 pairs it is two.
     """
 
-    panels: Any  # [steps, ROWS] float32, or uint32 words
+    panels: Any  # [steps, ROWS] float32, or uint32 pairs
     positions: Any  # [ROWS] int32, of each row's token
     keys: Any  # [KEYS, steps] like the panels
     values: Any  # [steps, padded_dim] like the panels
     scores: Any  # [KEYS, ROWS] float32, of one panel: scores and then weights
-    words: Any  # [steps, ROWS] uint32: its weights, rounded to bfloat16 and paired
+    packed: Any  # [steps, ROWS] uint32: its weights, rounded to bfloat16 and paired
     shrink: Any  # [ROWS] what sums so far are worth beside the new maximum
     sums: Any  # [padded_dim, ROWS] float32
     maxima: Any  # [ROWS] float32
@@ -92,36 +95,25 @@ class Band(NamedTuple):
 
 
 @compiled(parallel=True)
-def attend_prompts(
-    query,  # [num_tokens * num_heads * head_dim] float32
-    key_cache,  # [num_slots * num_kv_heads * head_dim] float32, or uint16 bits of bfloat16
-    value_cache,  # like key_cache
-    block_table,  # [num_seqs, max_blocks_per_seq] int32
-    seq_lens,  # [num_seqs] int32
-    query_start_loc,  # [num_seqs + 1] int32
-    num_heads,
-    num_kv_heads,
-    head_dim,
-    block_size,
-    scale,  # float32
-    window,  # int, 0 for none
-    soft_cap,  # float32, 0 for none
-    num_threads,
-    out,  # [num_tokens * num_heads * head_dim] float32
-    lse,  # [num_tokens * num_heads] float32
-):
-    """Every sequence with more than one query token; the others' rows of `out` and `lse` are left alone."""
+def attend_prefill(
+    query, key_cache, value_cache, block_table, seq_lens, query_start_loc,
+    num_heads, num_kv_heads, head_dim, block_size, scale, window, soft_cap, least_tokens, num_threads, out, lse,
+):  # fmt: skip
+    """Attend the sequences with `least_tokens` query tokens or more (1 for all, 2 where attend_decode takes the rest).
+
+    The parameters are those of `attend_batch` in cpu.py. Rows of `out` and `lse` of other sequences are left alone.
+    """
     batch = Batch(query, key_cache, value_cache, block_table, seq_lens, query_start_loc, out, lse)
     sizes = Sizes(U(num_heads), U(num_kv_heads), U(head_dim), U(block_size))
     softmax = Softmax(scale, window, soft_cap)
-    items = _plan(batch.query_start_loc, sizes)
-    taken = np.zeros(1, np.int64)
+    items = _plan_work(batch.query_start_loc, sizes, least_tokens)
+    num_claimed = np.zeros(1, np.int64)
     for _ in prange(min(num_threads, len(items))):
-        _work(batch, sizes, softmax, items, taken)
+        _run_worker(batch, sizes, softmax, items, num_claimed)
 
 
 @numba.njit(inline="always")
-def _plan(query_start_loc, sizes):
+def _plan_work(query_start_loc, sizes, least_tokens):
     """The bands: [num_items, 3] of sequence, KV head, first row. Late ones see most keys, so they come first."""
     group, num_items = sizes.num_heads // sizes.num_kv_heads, 0
     for s in range(len(query_start_loc) - 1):
@@ -130,7 +122,7 @@ def _plan(query_start_loc, sizes):
     items, num_items = np.empty((num_items, 3), np.int64), 0
     for s in range(len(query_start_loc) - 1):
         query_len = query_start_loc[s + 1] - query_start_loc[s]
-        if query_len > 1:
+        if query_len >= least_tokens:
             last = (query_len * group - 1) // (PANELS * ROWS)
             for number in range(last + 1):
                 for kv_head in range(np.int64(sizes.num_kv_heads)):
@@ -141,28 +133,28 @@ def _plan(query_start_loc, sizes):
 
 
 @numba.njit(inline="always")
-def _work(batch, sizes, softmax, items, taken):
+def _run_worker(batch, sizes, softmax, items, num_claimed):
     """One thread's share: the next band whenever it is free, since bands differ in keys and cores in speed."""
     band = _allocate(batch, sizes)
-    i = fetch_add(taken, 0, 1)
+    i = fetch_add(num_claimed, 0, 1)
     while i < len(items):
         s, kv_head, row = items[i, 0], items[i, 1], items[i, 2]
         _attend_band(batch, sizes, softmax, band, s, U(kv_head), row)
-        i = fetch_add(taken, 0, 1)
+        i = fetch_add(num_claimed, 0, 1)
 
 
 @numba.njit(inline="always")
 def _allocate(batch, sizes):
-    multiplied, added = kind(batch.key_cache), np.float32(0.0)
-    steps = steps_of(sizes.head_dim, multiplied)
-    padded = (sizes.head_dim + U(BESIDE - 1)) // U(BESIDE) * U(BESIDE)
+    multiplied, added = operand_type(batch.key_cache), np.float32(0.0)
+    steps = num_steps(sizes.head_dim, multiplied)
+    padded = (sizes.head_dim + U(TILE_ROWS - 1)) // U(TILE_ROWS) * U(TILE_ROWS)
     return Band(
         panels=_aligned(multiplied, U(PANELS * ROWS) * steps),
         positions=np.zeros(PANELS * ROWS, np.int32),
         keys=_aligned(multiplied, U(KEYS) * steps),
-        values=_aligned(multiplied, steps_of(U(KEYS), multiplied) * padded),
+        values=_aligned(multiplied, num_steps(U(KEYS), multiplied) * padded),
         scores=_aligned(added, U(KEYS * ROWS)),
-        words=_aligned(np.uint32(0), U(KEYS // 2 * ROWS)),
+        packed=_aligned(np.uint32(0), U(KEYS // 2 * ROWS)),
         shrink=_aligned(added, U(ROWS)),
         sums=_aligned(added, U(PANELS * ROWS) * padded),
         maxima=_aligned(added, U(PANELS * ROWS)),
@@ -184,25 +176,26 @@ def _attend_band(batch, sizes, softmax, band, s, kv_head, first_row):
     group = sizes.num_heads // sizes.num_kv_heads
     begin, end = batch.query_start_loc[s], batch.query_start_loc[s + 1]
     num_rows = min(PANELS * ROWS, (end - begin) * group - first_row)
-    _load_rows(batch, sizes, band, begin, batch.seq_lens[s] - end, kv_head, first_row, num_rows)
+    _load_queries(batch, sizes, band, begin, batch.seq_lens[s] - end, kv_head, first_row, num_rows)
     fill(band.sums, 0, len(band.sums), ZERO)
     fill(band.totals, 0, len(band.totals), ZERO)
-    fill(band.maxima, 0, len(band.maxima), NOTHING)
+    fill(band.maxima, 0, len(band.maxima), MASKED)
     num_panels = (num_rows + ROWS - 1) // ROWS
     start, stop = 0, np.int64(band.positions[num_rows - 1]) + 1
     if softmax.window > 0:
         start = max(0, band.positions[0] - softmax.window + 1) // KEYS * KEYS
     for first in range(start, stop, KEYS):
-        _load_tile(batch, sizes, band, s, kv_head, first, min(KEYS, stop - first))
+        _load_keys_and_values(batch, sizes, band, s, kv_head, first, min(KEYS, stop - first))
         for panel in range(num_panels):
             highest = np.int64(band.positions[(panel + 1) * ROWS - 1])
             if highest >= first:
-                _attend_tile(sizes, softmax, band, panel, first, min(KEYS, highest + 1 - first))
-    _store_rows(batch, sizes, band, begin, kv_head, first_row, num_rows)
+                is_narrow = num_rows - panel * ROWS <= LANES
+                _attend_tile(sizes, softmax, band, panel, is_narrow, first, min(KEYS, highest + 1 - first))
+    _store_output(batch, sizes, band, begin, kv_head, first_row, num_rows)
 
 
 @compiled(**INNER)
-def _load_rows(batch, sizes, band, begin, shift, kv_head, first_row, num_rows):
+def _load_queries(batch, sizes, band, begin, shift, kv_head, first_row, num_rows):
     """Turn the band's rows on their side; those past the last one repeat it, so that all panels are whole."""
     num_heads, num_kv_heads, head_dim, _ = sizes
     group, panel_size = num_heads // num_kv_heads, U(len(band.panels) // PANELS)
@@ -213,11 +206,12 @@ def _load_rows(batch, sizes, band, begin, shift, kv_head, first_row, num_rows):
             token, head = U(begin) + row // group, kv_head * group + row % group
             band.positions[r] = np.int64(token) + shift
             sources[r - panel * ROWS] = (token * num_heads + head) * head_dim
-        turn_rows(batch.query, sources, head_dim, band.panels, U(panel) * panel_size)
+        rows = U(LANES if num_rows - panel * ROWS <= LANES else ROWS)
+        transpose_rows(batch.query, sources, rows, head_dim, band.panels, U(panel) * panel_size)
 
 
 @compiled(**INNER)
-def _load_tile(batch, sizes, band, s, kv_head, first, num_keys):
+def _load_keys_and_values(batch, sizes, band, s, kv_head, first, num_keys):
     """Follow the block table to the keys and values of positions first, first + 1 ..; what pads the tile is 0."""
     _, num_kv_heads, head_dim, block_size = sizes
     offsets = np.empty(KEYS, np.uintp)
@@ -227,33 +221,45 @@ def _load_tile(batch, sizes, band, s, kv_head, first, num_keys):
         offset += U(1)
         if offset == block_size:
             index, offset = index + U(1), U(0)
-    padded = (U(num_keys) + U(BESIDE - 1)) // U(BESIDE) * U(BESIDE)
+    padded = (U(num_keys) + U(TILE_ROWS - 1)) // U(TILE_ROWS) * U(TILE_ROWS)
     load_keys(batch.key_cache, offsets, U(num_keys), padded, head_dim, band.keys)
     load_values(batch.value_cache, offsets, U(num_keys), padded, head_dim, band.values)
 
 
 @compiled(**INNER)
-def _attend_tile(sizes, softmax, band, panel, first, num_keys):
-    """One panel against one tile."""
+def _attend_tile(sizes, softmax, band, panel, is_narrow, first, num_keys):
+    """One panel against one tile.
+
+    Where the first register holds all rows, the products leave the others alone. What lies between the products takes
+    all lanes even so: compiled for fewer, LLVM may sum a row's weights in another order.
+    """
     panel_size = U(len(band.panels) // PANELS)
     width = panel_size // U(ROWS)
-    count = U((num_keys + BESIDE - 1) // BESIDE * BESIDE)
-    for k in range(U(0), count, U(BESIDE)):
-        score_panel(band.panels, U(panel) * panel_size, band.keys, k * width, width, band.scores, k * U(ROWS))
+    count = U((num_keys + TILE_ROWS - 1) // TILE_ROWS * TILE_ROWS)
+    for k in range(U(0), count, U(TILE_ROWS)):
+        here, there = U(panel) * panel_size, k * U(ROWS)
+        if is_narrow:
+            score_panel(band.panels, here, band.keys, k * width, width, band.scores, there, 1)
+        else:
+            score_panel(band.panels, here, band.keys, k * width, width, band.scores, there, VECTORS)
     row, window = U(panel) * U(ROWS), softmax.window
-    _scale(band.scores, count, softmax)
+    _scale_scores(band.scores, count, softmax)
     lowest, highest = np.int64(band.positions[row]), np.int64(band.positions[row + U(ROWS - 1)])
     if first + np.int64(count) - 1 > lowest or (window > 0 and first <= highest - window):
-        _hide(band.scores, count, band.positions, row, first, window)
-    _weigh(band.scores, count, band.maxima, band.totals, row, band.shrink)
-    weights, steps = weights_of(band.scores, count, band.words, band.values)
+        _apply_mask(band.scores, count, band.positions, row, first, window)
+    _online_softmax_update(band.scores, count, band.maxima, band.totals, row, band.shrink)
+    weights, steps = pack_weights(band.scores, count, band.packed, band.values)
     padded = U(len(band.sums) // (PANELS * ROWS))
-    for d in range(U(0), padded, U(BESIDE)):
-        add_panel(weights, band.values, d, padded, steps, band.shrink, band.sums, (U(panel) * padded + d) * U(ROWS))
+    for d in range(U(0), padded, U(TILE_ROWS)):
+        to = (U(panel) * padded + d) * U(ROWS)
+        if is_narrow:
+            add_panel(weights, band.values, d, padded, steps, band.shrink, band.sums, to, 1)
+        else:
+            add_panel(weights, band.values, d, padded, steps, band.shrink, band.sums, to, VECTORS)
 
 
 @compiled(**INNER)
-def _scale(scores, count, softmax):
+def _scale_scores(scores, count, softmax):
     scale, soft_cap = softmax.scale, softmax.soft_cap
     for i in range(count * U(ROWS)):
         scores[i] *= scale
@@ -263,7 +269,7 @@ def _scale(scores, count, softmax):
 
 
 @compiled(**INNER)
-def _hide(scores, count, positions, row, first, window):
+def _apply_mask(scores, count, positions, row, first, window):
     """Leave each row the keys up to its own position, and from the window on."""
     reach = np.int32(window if window > 0 else 1 << 30)
     for k in range(count):
@@ -271,30 +277,30 @@ def _hide(scores, count, positions, row, first, window):
         for r in range(U(ROWS)):
             seen = (key <= positions[row + r]) & (key > positions[row + r] - reach)
             at = k * U(ROWS) + r
-            scores[at] = scores[at] if seen else NOTHING
+            scores[at] = scores[at] if seen else MASKED
 
 
 @compiled(**INNER)
-def _weigh(scores, count, maxima, totals, row, shrink):
+def _online_softmax_update(scores, count, maxima, totals, row, shrink):
     """Turn scores into softmax weights, and see what the sums so far are worth beside the new maxima.
 
-    BESIDE keys at a time, so that a row's maximum and total stay in a register for as many steps.
+    TILE_ROWS keys at a time, so that a row's maximum and total stay in a register for as many steps.
     """
     for r in range(U(ROWS)):
         shrink[r] = maxima[row + r]
-    for k in range(U(0), count, U(BESIDE)):
+    for k in range(U(0), count, U(TILE_ROWS)):
         for r in range(U(ROWS)):
             maximum = maxima[row + r]
-            for at in range(U(BESIDE)):
+            for at in range(U(TILE_ROWS)):
                 maximum = max(maximum, scores[(k + at) * U(ROWS) + r])
             maxima[row + r] = maximum
     for r in range(U(ROWS)):
         shrink[r] = exponential(shrink[r] - maxima[row + r])
         totals[row + r] *= shrink[r]
-    for k in range(U(0), count, U(BESIDE)):
+    for k in range(U(0), count, U(TILE_ROWS)):
         for r in range(U(ROWS)):
             maximum, total = maxima[row + r], totals[row + r]
-            for at in range(U(BESIDE)):
+            for at in range(U(TILE_ROWS)):
                 weight = exponential(scores[(k + at) * U(ROWS) + r] - maximum)
                 scores[(k + at) * U(ROWS) + r] = weight
                 total += weight
@@ -302,7 +308,7 @@ def _weigh(scores, count, maxima, totals, row, shrink):
 
 
 @compiled(**INNER)
-def _store_rows(batch, sizes, band, begin, kv_head, first_row, num_rows):
+def _store_output(batch, sizes, band, begin, kv_head, first_row, num_rows):
     num_heads, num_kv_heads, head_dim, _ = sizes
     group, panel_size = num_heads // num_kv_heads, U(len(band.sums) // PANELS)
     for r in range(num_rows):

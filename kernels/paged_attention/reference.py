@@ -9,10 +9,20 @@ from torch import Tensor
 
 
 def paged_attention(
-    query: Tensor, key_cache: Tensor, value_cache: Tensor,
-    block_table: Tensor, seq_lens: Tensor, query_start_loc: Tensor, *,
-    scale: float, sliding_window: int | None = None, soft_cap: float | None = None, return_lse: bool = False,
+    query: Tensor,
+    key_cache: Tensor,
+    value_cache: Tensor,
+    block_table: Tensor,
+    seq_lens: Tensor,
+    query_start_loc: Tensor,
+    *,
+    scale: float,
+    sliding_window: int | None = None,
+    soft_cap: float | None = None,
+    max_query_len: int | None = None,
+    return_lse: bool = False,
 ) -> Tensor | tuple[Tensor, Tensor]:
+    """See kernels.interface.PagedAttention."""
     out = torch.zeros_like(query)
     lse = torch.full(query.shape[:2], -torch.inf, dtype=torch.float32, device=query.device)
     bounds = query_start_loc.tolist()

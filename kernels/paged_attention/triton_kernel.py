@@ -39,10 +39,12 @@ class Geometry:
 
     @property
     def group(self) -> int:
+        """Query heads that share one KV head."""
         return self.num_heads // self.num_kv_heads
 
     @property
     def padded_dim(self) -> int:
+        """`head_dim` rounded up to a power of two, at least 16 for `tl.dot`."""
         return max(16, next_power_of_two(self.head_dim))
 
     def constants(self, tables: dict[str, Table]) -> dict[str, int | str]:
@@ -60,8 +62,10 @@ class Geometry:
 def paged_attention(
     query: Tensor, key_cache: Tensor, value_cache: Tensor,
     block_table: Tensor, seq_lens: Tensor, query_start_loc: Tensor, *,
-    scale: float, sliding_window: int | None = None, soft_cap: float | None = None, return_lse: bool = False,
+    scale: float, sliding_window: int | None = None, soft_cap: float | None = None,
+    max_query_len: int | None = None, return_lse: bool = False,
 ) -> Tensor | tuple[Tensor, Tensor]:  # fmt: skip
+    """See kernels.interface.PagedAttention."""
     if key_cache.dtype == torch.bfloat16 and key_cache.device.type == "cpu":
         raise ValueError("Triton's interpreter cannot multiply bfloat16 (triton issue 11584); use float32 there")
     num_tokens, num_heads, head_dim = query.shape
@@ -75,8 +79,7 @@ def paged_attention(
         num_heads, num_kv_heads, head_dim, block_size, sliding_window,
     )  # fmt: skip
     batch = (query, key_cache, value_cache, block_table, seq_lens, query_start_loc)
-    # As every sequence has a query token, equally many tokens and sequences mean that all of them decode.
-    if num_tokens > len(seq_lens):
+    if max_query_len is None or max_query_len > 1:
         _launch_prefill(batch, out, lse, scale, soft_cap, geometry)
     _launch_decode(batch, out, lse, scale, soft_cap, geometry)
     return out if lse is None else (out, lse)
@@ -88,6 +91,7 @@ Batch = tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]
 def _launch_prefill(
     batch: Batch, out: Tensor, lse: Tensor | None, scale: float, soft_cap: float | None, geometry: Geometry
 ) -> None:
+    """Write rows of sequences with several query tokens to `out` [num_tokens, num_heads, head_dim]."""
     query, _, _, block_table, seq_lens, _ = batch
     constants = geometry.constants(PREFILL)
     tokens_per_tile = int(constants["ROWS"]) // geometry.group
@@ -99,6 +103,7 @@ def _launch_prefill(
 def _launch_decode(
     batch: Batch, out: Tensor, lse: Tensor | None, scale: float, soft_cap: float | None, geometry: Geometry
 ) -> None:
+    """Write rows of sequences with one query token to `out` [num_tokens, num_heads, head_dim]."""
     query, _, _, block_table, seq_lens, query_start_loc = batch
     num_seqs = len(seq_lens)
     max_keys = block_table.shape[1] * geometry.block_size

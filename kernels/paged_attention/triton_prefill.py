@@ -13,7 +13,7 @@ from kernels.paged_attention.triton_tile import attend_keys
 # ruff: noqa: N803
 
 
-@triton.jit(do_not_specialize=["num_seqs"])
+@triton.jit(do_not_specialize=["num_seqs", "table_stride"])
 def prefill_kernel(
     query_ptr,  # [num_tokens, NUM_KV_HEADS * GROUP, HEAD_DIM], rows query_stride apart
     key_cache_ptr,  # [num_blocks, BLOCK_SIZE, NUM_KV_HEADS, HEAD_DIM]

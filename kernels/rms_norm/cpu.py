@@ -5,37 +5,39 @@ import torch
 from numba import prange
 from torch import Tensor
 
-from kernels.numba_math import compiled, flat_view, lasting_view, narrow, widen
-from kernels.threads import match_threads
+from kernels.numba_intrinsics import cached_flat_view, compiled, flat_view, narrow, widen
+from kernels.threads import parallel_loops
 
 # Numba takes the types of what it compiles from the arguments of the first call.
 # mypy: disable-error-code="no-untyped-def"
 
-FEW = 32_768
+SERIAL_ELEMENTS = 32_768
 """Numbers that one thread has normalised before the others are awake."""
 
 
 def rms_norm(hidden: Tensor, weight: Tensor, eps: float) -> Tensor:
-    match_threads()
+    """See kernels.interface.RmsNorm."""
     out = torch.empty_like(hidden, memory_format=torch.contiguous_format)
-    normalise_rows(flat_view(hidden.contiguous()), lasting_view(weight), np.float32(eps), flat_view(out))
+    with parallel_loops():
+        rms_norm_rows(flat_view(hidden.contiguous()), cached_flat_view(weight), np.float32(eps), flat_view(out))
     return out
 
 
 @compiled(parallel=True)
-def normalise_rows(hidden, weight, eps, out):
+def rms_norm_rows(hidden, weight, eps, out):
     """hidden, out [num_tokens * size]; weight [size]."""
     rows = len(hidden) // len(weight)
-    if len(hidden) <= FEW:
+    if len(hidden) <= SERIAL_ELEMENTS:
         for row in range(rows):
-            _normalise_row(hidden, weight, eps, out, row)
+            rms_norm_row(hidden, weight, eps, out, row)
     else:
         for row in prange(rows):
-            _normalise_row(hidden, weight, eps, out, row)
+            rms_norm_row(hidden, weight, eps, out, row)
 
 
 @compiled()
-def _normalise_row(hidden, weight, eps, out, row):
+def rms_norm_row(hidden, weight, eps, out, row):
+    """One row of rms_norm: `hidden`, `out` [num_tokens * size] flat, `weight` [size]."""
     size = np.uintp(len(weight))
     start = np.uintp(row) * size
     squares = np.float32(0.0)

@@ -5,4 +5,5 @@ from torch import Tensor
 
 
 def rms_norm(hidden: Tensor, weight: Tensor, eps: float) -> Tensor:
+    """See kernels.interface.RmsNorm."""
     return F.rms_norm(hidden, weight.shape, weight, eps)

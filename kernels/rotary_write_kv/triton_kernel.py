@@ -12,6 +12,7 @@ from torch import Tensor
 def rotary_write_kv(
     qkv: Tensor, cos: Tensor, sin: Tensor, key_cache: Tensor, value_cache: Tensor, slot_mapping: Tensor
 ) -> Tensor:
+    """See kernels.interface.RotaryWriteKv."""
     num_tokens, all_heads, head_dim = qkv.shape
     num_kv_heads = key_cache.shape[2]
     query = torch.empty(num_tokens, all_heads - 2 * num_kv_heads, head_dim, dtype=qkv.dtype, device=qkv.device)

@@ -5,5 +5,6 @@ from torch import Tensor
 
 
 def silu_mul(gate_up: Tensor) -> Tensor:
+    """See kernels.interface.SiluMul."""
     gate, up = gate_up.chunk(2, dim=-1)
     return F.silu(gate) * up

@@ -10,6 +10,8 @@ import streamlit as st
 from streamlit.testing.v1 import AppTest
 
 from tests.helpers.app_server import ROOT
+from tests.helpers.waiting import PATIENCE, until
+from views.server.model_registry import default_model, model_registry
 
 LIVE_ENGINE = "pages/live_engine.py"
 OpenPage = Callable[..., AppTest]
@@ -17,7 +19,7 @@ OpenPage = Callable[..., AppTest]
 
 @pytest.fixture(autouse=True)
 def fresh_server(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Nothing cached by another test: each has a shelf of models and a list of engines of its own."""
+    """Nothing cached by another test: each has a model registry and a session registry of its own."""
     monkeypatch.setenv("PAGED_KV_MODEL", "tiny-random")
     st.cache_resource.clear()
     yield
@@ -41,10 +43,14 @@ def open_page() -> OpenPage:
 
 
 def until_loaded(app: AppTest) -> AppTest:
-    """Run again until no progress bar is left."""
+    """Run again until no progress bar is left. A model is waited for in its registry, its kernels may be compiled."""
+    name = default_model()
+    if app.get("progress") and not model_registry().request(name).is_done:
+        until(lambda: model_registry().request(name).is_done, 8 * PATIENCE, f"loading {name}")
+        app.run()
     for _ in range(400):
         if not app.get("progress"):
             return app
         time.sleep(0.05)
         app.run()
-    raise AssertionError("the model did not load")
+    raise AssertionError("a progress bar stays")

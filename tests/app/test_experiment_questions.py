@@ -7,7 +7,7 @@ import re
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from engine.questions import EXPERIMENTS, question
+from course.pages import EXPERIMENTS, lesson_by_key
 from tests.app.conftest import OpenPage, until_loaded
 from tests.helpers.app_html import all_html
 
@@ -17,10 +17,10 @@ def verdict(app: AppTest) -> str:
     return str(kind)
 
 
-@pytest.mark.parametrize("experiment", EXPERIMENTS)
-def test_an_experiment_asks_first_and_says_whether_the_prediction_holds(open_page: OpenPage, experiment: str) -> None:
+@pytest.mark.parametrize("experiment", [experiment.key for experiment in EXPERIMENTS])
+def test_an_experiment_asks_first_and_then_checks_the_prediction(open_page: OpenPage, experiment: str) -> None:
     app = open_page(f"pages/{experiment}.py", question="3", seed="5")
-    asked = question(experiment, 3)
+    asked = lesson_by_key(experiment).question(3)
     [radio] = app.radio
     assert list(radio.options) == [choice.text for choice in asked.choices]
     assert verdict(app) == "none"
@@ -31,7 +31,7 @@ def test_an_experiment_asks_first_and_says_whether_the_prediction_holds(open_pag
     assert verdict(app) == "wrong"
     until_loaded(app.button(key=f"another_{experiment}").click().run())
     assert verdict(app) == "none"
-    assert list(app.radio[0].options) == [choice.text for choice in question(experiment, 4).choices]
+    assert list(app.radio[0].options) == [choice.text for choice in lesson_by_key(experiment).question(4).choices]
     assert app.query_params["question"] == "4"
     assert not app.exception
     assert [field.value for field in app.number_input if field.label.startswith("Seed")] in ([], [5])

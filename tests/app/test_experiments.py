@@ -9,21 +9,31 @@ from typing import Any
 
 import pytest
 
-import engine.lab.equation
-import engine.lab.race
+import course.equation.experiment
+import course.race.experiment
+from course.equation.experiment import EquationReport
+from course.equation.lesson import LESSON as EQUATION
+from course.pages import EXPERIMENTS
+from course.preemption.lesson import LESSON as PREEMPTION
+from course.race.lesson import LESSON as RACE
+from course.sabotage.lesson import LESSON as SABOTAGE
+from course.shuffle.lesson import LESSON as SHUFFLE
+from course.spread import Spread
+from course.why_not_shared import prefill_speed
+from course.why_not_shared.experiment import why_not_shared
+from course.why_not_shared.lesson import LESSON as WHY_NOT_SHARED
+from course.why_not_shared.prefill_speed import PrefillSpeed
 from engine import EngineConfig
-from engine.lab.equation import EquationReport
-from engine.lab.why_not_shared import why_not_shared
 from tests.app.conftest import OpenPage, until_loaded
 from tests.helpers.app_html import all_html, figure, sentences
 from tests.helpers.models import loaded
-from views.course import EQUATION, LAB, PREEMPTION, RACE, SABOTAGE, SHUFFLE, WHY_NOT_SHARED
-from views.experiments.runs import BROKEN
+from views.lab import why_not_shared as this
+from views.lab.background import INTERNAL_ERROR
 
 HOSTILE = "<img src=x onerror=alert(1)>\t**b** $5 :red[x] 日本 مرحبا 👩‍👩‍👧"
 
 
-@pytest.mark.parametrize("page", LAB, ids=lambda page: page.title)
+@pytest.mark.parametrize("page", EXPERIMENTS, ids=lambda page: page.title)
 def test_an_experiment_shows_a_result_as_soon_as_it_opens(open_page: OpenPage, page: Any) -> None:
     app = open_page(page.file, num_blocks="40")
     assert not app.exception
@@ -35,24 +45,37 @@ def test_an_experiment_shows_a_result_as_soon_as_it_opens(open_page: OpenPage, p
 @pytest.mark.parametrize(
     ("page", "key", "raw", "value", "sentence"),
     [
-        (EQUATION, "block_size", "0", 1, "Block size is a whole number from 1 to 32: '0' became 1."),
+        (EQUATION, "block_size", "0", 1, "Block size must be a whole number from 1 to 32: '0' was changed to 1."),
         (
             EQUATION,
             "reserved",
             "1e9",
             256,
-            "Slots reserved for each is a whole number from 32 to 256: '1e9' became 256.",
+            "Slots reserved for each must be a whole number from 32 to 256: '1e9' was changed to 256.",
         ),
-        (SHUFFLE, "seed", "-1", 0, "Seed of the move is a whole number from 0 to 9999: '-1' became 0."),
-        (SHUFFLE, "after", "NaN", 6, "Move after step: 'NaN' in the address is not a number, so it is 6."),
-        (SABOTAGE, "block_size", "abc", 4, "Block size: 'abc' in the address is not a number, so it is 4."),
-        (RACE, "requests", "61", 60, "Requests is a whole number from 1 to 60: '61' became 60."),
-        (RACE, "rate", "2.4", 2, "Requests in 10 steps is a whole number from 1 to 50: '2.4' became 2."),
-        (WHY_NOT_SHARED, "block_size", "99", 16, "Block size is a whole number from 1 to 16: '99' became 16."),
-        (PREEMPTION, "max_tokens", "inf", 24, "New tokens each: 'inf' in the address is not a number, so it is 24."),
+        (SHUFFLE, "seed", "-1", 0, "Seed of the move must be a whole number from 0 to 9999: '-1' was changed to 0."),
+        (SHUFFLE, "after", "NaN", 6, "Move after step: 'NaN' in the address is not a number, so it was set to 6."),
+        (SABOTAGE, "block_size", "abc", 4, "Block size: 'abc' in the address is not a number, so it was set to 4."),
+        (RACE, "requests", "61", 60, "Requests must be a whole number from 1 to 60: '61' was changed to 60."),
+        (RACE, "rate", "2.4", 2, "Requests in 10 steps must be a whole number from 1 to 50: '2.4' was changed to 2."),
+        (
+            WHY_NOT_SHARED,
+            "block_size",
+            "99",
+            16,
+            "Block size must be a whole number from 1 to 16: '99' was changed to 16.",
+        ),
+        (
+            PREEMPTION,
+            "max_tokens",
+            "inf",
+            24,
+            "New tokens each: 'inf' in the address is not a number, so it was set to 24.",
+        ),
     ],
 )
-def test_bad_numbers_in_the_address_are_corrected_and_said_so(
+@pytest.mark.first_case
+def test_bad_numbers_in_the_url_are_corrected_with_a_note(
     open_page: OpenPage, page: Any, key: str, raw: str, value: int, sentence: str
 ) -> None:
     app = open_page(page.file, **{key: raw})
@@ -64,20 +87,38 @@ def test_bad_numbers_in_the_address_are_corrected_and_said_so(
 @pytest.mark.parametrize(
     ("page", "query", "sentence"),
     [
-        (SABOTAGE, {"deed": "everything"}, "Break this: 'everything' in the address is not known here, so it is swap."),
-        (SHUFFLE, {"move": "<b>"}, "What moves: '<b>' in the address is not known here, so it is memory_only."),
-        (EQUATION, {"model": "gpt-5"}, "Model: 'gpt-5' in the address is not known here, so it is tiny-random."),
-        (RACE, {"workload": "typed"}, "Arrivals: 'typed' in the address is not known here, so it is like Alpaca, a "
-         "quarter as long."),
-        (WHY_NOT_SHARED, {"first": "x" * 400}, "The first prompt: the address held 400 characters; 300 are kept."),
+        (SABOTAGE, {"deed": "everything"},
+         "Break this: 'everything' in the address is not one of the choices, so it was set to swap."),
+        (SHUFFLE, {"move": "<b>"},
+         "What moves: '<b>' in the address is not one of the choices, so it was set to untouched."),
+        (EQUATION, {"model": "gpt-5"},
+         "Model: 'gpt-5' in the address is not one of the choices, so it was set to tiny-random."),
+        (RACE, {"workload": "typed"},
+         "Arrivals: 'typed' in the address is not one of the choices, so it was set to like Alpaca, a quarter as "
+         "long."),
+        (WHY_NOT_SHARED, {"first": "x" * 20_400},
+         "The first prompt: the text had 20400 characters; the limit is 20000, so the rest was cut off."),
     ],
 )  # fmt: skip
-def test_other_bad_values_are_corrected_and_said_so(
+@pytest.mark.first_case
+def test_other_bad_values_are_corrected_with_a_note(
     open_page: OpenPage, page: Any, query: dict[str, str], sentence: str
 ) -> None:
     app = open_page(page.file, **query)
     assert not app.exception
     assert sentences(app).count(sentence) == 1
+
+
+@pytest.mark.parametrize(("page", "key", "limit"), [(SABOTAGE, "prompt", 300), (WHY_NOT_SHARED, "second", 20_000)])
+def test_a_paste_over_the_limit_is_truncated_with_a_note(open_page: OpenPage, page: Any, key: str, limit: int) -> None:
+    app = open_page(page.file)
+    box = f"{page.url_path}_{key}"
+    app.text_area(key=box).set_value("y" * (limit + 7)).run()
+    assert app.text_area(key=box).value == "y" * limit
+    assert f"{limit:,} of {limit:,} characters" in all_html(app)
+    [said] = [sentence for sentence in sentences(app) if "cut off" in sentence]
+    assert said.endswith(f": the text had {limit + 7} characters; the limit is {limit}, so the rest was cut off.")
+    assert len("".join(app.query_params.get(key, ""))) == (limit if limit < 2_000 else 0), "no link is that long"
 
 
 @pytest.mark.parametrize(
@@ -94,14 +135,14 @@ def test_other_bad_values_are_corrected_and_said_so(
         (SABOTAGE, {"prompt": "abc", "deed": "prefix"}, "This experiment needs a prompt of at least 4 tokens."),
         (RACE, {"workload": "typed in", "lines": "now 1 2"}, "Line 1 must be three whole numbers: step, prompt tokens, "
          "output tokens."),
-        (WHY_NOT_SHARED, {"second": ""}, "A prompt has 1 to 2000 characters."),
+        (WHY_NOT_SHARED, {"second": ""}, "A prompt has 1 to 20000 characters."),
         (WHY_NOT_SHARED, {"first_as": "chat message"}, "This model has no chat template; give it plain text to "
          "continue."),
         (PREEMPTION, {"prompts": "abcd", "num_blocks": "2"}, "It may need 7 blocks of 4; the pool has 2. Ask for fewer "
          "tokens or samples, or make the pool larger."),
     ],
 )  # fmt: skip
-def test_what_cannot_be_run_is_refused_in_one_sentence(
+def test_invalid_inputs_are_refused_in_one_sentence(
     open_page: OpenPage, page: Any, query: dict[str, str], sentence: str
 ) -> None:
     app = open_page(page.file, **query)
@@ -118,9 +159,7 @@ def test_prompts_never_become_html_or_markdown(open_page: OpenPage, page: Any) -
     assert not any("onerror" in element.value for element in app.markdown)
 
 
-def test_the_page_says_how_long_it_has_run_and_shows_the_result_when_it_comes(
-    open_page: OpenPage, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_page_shows_elapsed_time_and_then_the_result(open_page: OpenPage, monkeypatch: pytest.MonkeyPatch) -> None:
     gate, runs = threading.Event(), count_runs(monkeypatch, before=lambda: gate.wait(30))
     monkeypatch.setattr("tests.app.conftest.until_loaded", lambda app: app)
     app = open_page(EQUATION.file)
@@ -134,7 +173,7 @@ def test_the_page_says_how_long_it_has_run_and_shows_the_result_when_it_comes(
     assert runs == [8]
 
 
-def test_a_result_is_kept_for_its_inputs(open_page: OpenPage, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_results_are_cached_by_their_inputs(open_page: OpenPage, monkeypatch: pytest.MonkeyPatch) -> None:
     runs = count_runs(monkeypatch)
     app = open_page(EQUATION.file)
     for tokens in (5, 8, 5):
@@ -145,29 +184,31 @@ def test_a_result_is_kept_for_its_inputs(open_page: OpenPage, monkeypatch: pytes
 
 def count_runs(monkeypatch: pytest.MonkeyPatch, before: Callable[[], object] = lambda: None) -> list[int]:
     """The `max_tokens` of each time that the experiment really runs."""
-    really, runs = engine.lab.equation.equation, []
+    really, runs = course.equation.experiment.equation, []
 
     def counted(model: Any, config: EngineConfig, prompts: Any, max_tokens: int) -> EquationReport:
         before()
         runs.append(max_tokens)
         return really(model, config, prompts, max_tokens)
 
-    monkeypatch.setattr(engine.lab.equation, "equation", counted)
+    monkeypatch.setattr(course.equation.experiment, "equation", counted)
     return runs
 
 
-def test_a_fault_in_an_experiment_is_one_sentence(open_page: OpenPage, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_exception_in_an_experiment_is_shown_as_one_sentence(
+    open_page: OpenPage, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def broken(*_args: object, **_more: object) -> None:
         raise RuntimeError("deep inside")
 
-    monkeypatch.setattr(engine.lab.race, "race", broken)
+    monkeypatch.setattr(course.race.experiment, "race", broken)
     app = open_page(RACE.file)
     assert not app.exception
-    assert sentences(app) == [BROKEN]
+    assert sentences(app) == [INTERNAL_ERROR]
     assert "deep inside" not in all_html(app)
 
 
-def test_an_edit_is_made_by_a_button(open_page: OpenPage) -> None:
+def test_a_button_applies_an_edit(open_page: OpenPage) -> None:
     app = open_page(WHY_NOT_SHARED.file, first="abcdefgh!", second="abcdxfgh!")
     answer = why_not_shared(loaded("tiny-random").tokenizer, 4, "abcdefgh!", "abcdxfgh!")
     assert answer.edit is not None
@@ -177,15 +218,40 @@ def test_an_edit_is_made_by_a_button(open_page: OpenPage) -> None:
     assert figure(app, "answer.num_shared_blocks") == "2"
 
 
-def test_a_reply_that_ends_before_the_move_is_said_so(open_page: OpenPage) -> None:
+@pytest.mark.parametrize(
+    ("long", "says"),
+    [
+        (
+            (138.0, 144.4, 150.8),
+            "Time to first token saved: about 4 ms</strong> (4 ms to 4 ms in 3 runs). This machine computes 952 tokens",
+        ),
+        ((11.0, 9.0, 150.8), "No time is shown: with tiny-random in float32"),
+    ],
+)
+def test_the_time_saved_is_shown_when_it_is_measurable(
+    open_page: OpenPage, monkeypatch: pytest.MonkeyPatch, long: tuple[float, ...], says: str
+) -> None:
+    speed = PrefillSpeed(Spread((10.0, 10.0, 10.0)), Spread(long), 16, 144)
+    monkeypatch.setattr(prefill_speed, "prefill_speed", lambda *_args: speed)
+    this.speed_of.cache_clear()  # type: ignore[attr-defined]
+    app = open_page(WHY_NOT_SHARED.file, first="abcdefgh!", second="abcdxfgh!")
+    this.speed_of.cache_clear()  # type: ignore[attr-defined]
+    assert figure(app, "answer.num_shared_tokens") == "4 of 9"
+    assert says in all_html(app)
+
+
+def test_a_reply_that_ends_before_the_move_is_reported(open_page: OpenPage) -> None:
     app = open_page(SHUFFLE.file, prompt="abc", num_blocks="2", max_tokens="4")
-    assert "The reply ended in step 4, and the move comes after step 6. Move earlier, or ask for more." in sentences(
-        app
+    assert (
+        "The reply ended in step 4, but the move is set after step 6. Move earlier, or ask for more tokens."
+        in sentences(app)
     )
 
 
-def test_a_move_is_kept_in_the_address(open_page: OpenPage) -> None:
+def test_a_move_is_kept_in_the_url(open_page: OpenPage) -> None:
     app = open_page(SHUFFLE.file)
+    assert re.findall(r'data-reply="(\w+)"', all_html(app)) == ["untouched"], "nothing has moved when it opens"
+    until_loaded(app.button(key="move_memory_only").click().run())
     assert 'data-reply="memory_only"' in all_html(app)
     until_loaded(app.button(key="move_with_tables").click().run())
     assert app.query_params["move"] == "with_tables"

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import pytest
 from torch import Tensor
 
-from engine.sampler import Choice, Draw, Sampler
+from engine.sampler import LogitsSampler, SampledToken, SampleRequest
 from tests.app.conftest import LIVE_ENGINE, OpenPage
 from tests.helpers.app_html import all_html, figure, sentences
 
@@ -22,18 +22,18 @@ TOLD = (
 @pytest.fixture
 def broken_sampler(monkeypatch: pytest.MonkeyPatch) -> None:
     """It raises for the second new token of request A, whoever else is in the batch."""
-    choose = Sampler.sample
+    choose = LogitsSampler.sample
 
-    def sample(self: Sampler, logits: Tensor, draws: Sequence[Draw]) -> list[Choice]:
-        if any(d.group.request_id == "A" and len(d.sequence.output_token_ids) == 1 for d in draws):
+    def sample(self: LogitsSampler, logits: Tensor, requests: Sequence[SampleRequest]) -> list[SampledToken]:
+        if any(d.group.request_id == "A" and len(d.sequence.output_token_ids) == 1 for d in requests):
             raise RuntimeError("on purpose")
-        return choose(self, logits, draws)
+        return choose(self, logits, requests)
 
-    monkeypatch.setattr(Sampler, "sample", sample)
+    monkeypatch.setattr(LogitsSampler, "sample", sample)
 
 
 @pytest.mark.usefixtures("broken_sampler")
-def test_a_fault_of_the_sampler_ends_one_request_and_the_page_says_so(open_page: OpenPage) -> None:
+def test_a_sampler_error_ends_one_request_and_is_shown(open_page: OpenPage) -> None:
     app = open_page(LIVE_ENGINE, prompt="abc", block_size="2", max_tokens=str(NUM_TOKENS), stop_at_end="false")
     for button in ("add", "add", *["step"] * NUM_TOKENS):
         app.button(key=button).click().run()

@@ -9,14 +9,15 @@ from streamlit.testing.v1 import AppTest
 
 from tests.app.conftest import LIVE_ENGINE, OpenPage
 from tests.helpers.app_html import figure, sentences
-from views.lab_choice import NAMES
+from views.live.tool_settings import NAMES
 
 MICROSCOPE, EYE = "Slot microscope", "Kernel's eye"
 
 
 def in_address(app: AppTest) -> dict[str, str]:
     """What the page puts into its address for the tools."""
-    [values] = [data["values"] for c in app.get("bidi_component") if "writer" in (data := json.loads(c.proto.json))]
+    sent = [json.loads(component.proto.json) for component in app.get("bidi_component")]
+    [values] = [data["values"] for data in sent if "session" in data and set(NAMES) <= set(data.get("values", ()))]
     return {name: values[name] for name in NAMES if values[name] is not None}
 
 
@@ -26,7 +27,7 @@ def press(app: AppTest, *keys: str) -> AppTest:
     return app
 
 
-def test_the_microscope_opens_where_the_address_says(open_page: OpenPage) -> None:
+def test_the_slot_microscope_opens_at_the_slot_in_the_url(open_page: OpenPage) -> None:
     place = {"slot": "5", "layer": "1", "kv_head": "1"}
     app = open_page(LIVE_ENGINE, tool=MICROSCOPE, block_size="4", **place)
     assert (figure(app, "view.slot"), figure(app, "view.block_id"), figure(app, "view.offset")) == ("5", "1", "1")
@@ -35,7 +36,7 @@ def test_the_microscope_opens_where_the_address_says(open_page: OpenPage) -> Non
     assert not [sentence for sentence in sentences(app) if "address" in sentence or "whole number" in sentence]
 
 
-def test_what_a_reader_changes_is_in_the_address_while_the_tool_is_shown(open_page: OpenPage) -> None:
+def test_tool_settings_are_in_the_url_while_the_tool_is_shown(open_page: OpenPage) -> None:
     app = open_page(LIVE_ENGINE, prompt="abcdef", tool=MICROSCOPE)
     press(app, "add", "step")
     app.number_input(key="slot").set_value(3).run()
@@ -51,12 +52,12 @@ def test_what_a_reader_changes_is_in_the_address_while_the_tool_is_shown(open_pa
 @pytest.mark.parametrize(
     ("asked", "became", "sentence"),
     [
-        ({"slot": "999"}, 127, "Slot is a whole number from 0 to 127: '999' became 127."),
-        ({"layer": "-3"}, 0, "Layer is a whole number from 0 to 1: '-3' became 0."),
-        ({"kv_head": "one"}, 0, "KV head: 'one' in the address is not a number, so it is 0."),
+        ({"slot": "999"}, 127, "Slot must be a whole number from 0 to 127: '999' was changed to 127."),
+        ({"layer": "-3"}, 0, "Layer must be a whole number from 0 to 1: '-3' was changed to 0."),
+        ({"kv_head": "one"}, 0, "KV head: 'one' in the address is not a number, so it was set to 0."),
     ],
 )
-def test_a_place_out_of_range_is_brought_within_it_and_said_so(
+def test_a_location_out_of_range_is_clamped_with_a_note(
     open_page: OpenPage, asked: dict[str, str], became: int, sentence: str
 ) -> None:
     app = open_page(LIVE_ENGINE, tool=MICROSCOPE, block_size="4", num_blocks="32", **asked)
@@ -68,14 +69,14 @@ def test_a_place_out_of_range_is_brought_within_it_and_said_so(
     assert sentence not in sentences(app), "the reader has chosen another one since"
 
 
-def test_the_kernels_eye_says_what_it_could_not_take_from_the_address(open_page: OpenPage) -> None:
+def test_the_kernel_view_reports_bad_values_in_the_url(open_page: OpenPage) -> None:
     asked = {"sequence": "<b>", "token": "77", "head": "2", "beat": "9"}
     app = open_page(LIVE_ENGINE, tool=EYE, prompt="abcdef", block_size="4", **asked)
     assert in_address(app) == asked, "nothing to choose from yet: the address stays as it is"
     press(app, "add", "step")
     assert in_address(app) == {"sequence": "A", "token": "5", "layer": "0", "head": "2", "beat": "3"}
-    assert {sentence for sentence in sentences(app) if "address" in sentence or "became" in sentence} == {
-        "Sequence: '<b>' in the address is not known here, so it is A.",
-        "Query token is a whole number from 0 to 5: '77' became 5.",
-        "Beat is a whole number from 1 to 3: '9' became 3.",
+    assert {sentence for sentence in sentences(app) if "address" in sentence or "was changed" in sentence} == {
+        "Sequence: '<b>' in the address is not one of the choices, so it was set to A.",
+        "Query token must be a whole number from 0 to 5: '77' was changed to 5.",
+        "Block must be a whole number from 1 to 3: '9' was changed to 3.",
     }

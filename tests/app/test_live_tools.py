@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from streamlit.testing.v1 import AppTest
 
 from tests.app.conftest import LIVE_ENGINE, OpenPage
 from tests.helpers.app_html import all_html, figure, sentences
-from views.lab_kernels_eye import NOTHING
-from views.lab_sharing import NOTHING_YET
-from views.live_tools import TOOLS
+from views.live.kernels_eye import NOTHING
+from views.live.prefix_cache import NO_QUERY, NOTHING_CACHED, OFF
+from views.live.sharing_history import NOTHING_YET
+from views.live.tools import TOOLS
 
 
 def press(app: AppTest, key: str) -> AppTest:
@@ -28,7 +31,7 @@ def test_a_tool_draws_itself_before_during_and_after_a_run(open_page: OpenPage, 
     assert figure(app, "used") == "0", "the run is over"
 
 
-def test_what_cannot_be_shown_yet_is_said(open_page: OpenPage) -> None:
+def test_a_tool_without_data_says_what_is_missing(open_page: OpenPage) -> None:
     assert NOTHING in sentences(open_page(LIVE_ENGINE, tool="Kernel's eye"))
     assert NOTHING_YET in sentences(open_page(LIVE_ENGINE, tool="Forks and copies"))
     assert "Nothing has happened yet. Add a request and press Step a few times." in sentences(
@@ -36,7 +39,25 @@ def test_what_cannot_be_shown_yet_is_said(open_page: OpenPage) -> None:
     )
 
 
-def test_a_slot_out_of_range_is_brought_into_it_when_the_pool_is_smaller(open_page: OpenPage) -> None:
+def test_the_prefix_cache_shows_hits_hashes_and_what_is_evicted_next(open_page: OpenPage) -> None:
+    app = open_page(LIVE_ENGINE, prompt="abcdefghij", max_tokens="1", num_blocks="8", tool="Prefix cache")
+    assert sentences(app)[-2:] == [NOTHING_CACHED, NO_QUERY]
+    press(press(app, "add"), "step")
+    press(press(app, "add"), "step")
+    shown = all_html(app)
+    assert re.findall(r'data-outcome="([\w ]+)"', shown) == ["hit", "hit", "not full"]
+    queued = re.findall(r'<li data-block="(\d+)"( data-evicted-next)?', shown)
+    assert queued[-2:] == [("1", " data-evicted-next"), ("0", "")]
+    assert "Evicted next: block 1, after the 6 free blocks before it are taken." in shown
+    first, second = re.findall(r"<td><code>(\w+)</code></td><td>(?:<span.*?</span>)+</td><td><code>(\w+)</code>", shown)
+    assert (first[0], second[0]) == ("none", first[1])
+
+
+def test_the_prefix_cache_tool_without_a_prefix_cache(open_page: OpenPage) -> None:
+    assert OFF in sentences(open_page(LIVE_ENGINE, prefix_caching="false", tool="Prefix cache"))
+
+
+def test_a_slot_is_clamped_when_the_pool_is_smaller(open_page: OpenPage) -> None:
     app = open_page(LIVE_ENGINE, prompt="abc", num_blocks="32", tool="Slot microscope")
     app.number_input(key="slot").set_value(127).run()
     assert figure(app, "view.block_id") == "31"
@@ -44,8 +65,11 @@ def test_a_slot_out_of_range_is_brought_into_it_when_the_pool_is_smaller(open_pa
     assert (figure(app, "view.slot"), figure(app, "view.block_id")) == ("15", "3")
 
 
-def test_old_content_of_a_freed_block_is_called_leftovers(open_page: OpenPage) -> None:
+def test_old_content_of_a_freed_block_is_marked(open_page: OpenPage) -> None:
     app = open_page(LIVE_ENGINE, prompt="ab", max_tokens="2", prefix_caching="false", tool="Slot microscope")
     press(press(press(app, "add"), "step"), "step")
-    assert "No block table leads here now. The numbers are leftovers of A, until somebody writes." in sentences(app)
-    assert 'data-piece>a</span> (id ' in all_html(app)
+    assert (
+        "No block table points here now. The values are left over from A until the slot is written again."
+        in sentences(app)
+    )
+    assert 'data-piece><span class="pv-piece" dir="auto">a</span></span> (id ' in all_html(app)

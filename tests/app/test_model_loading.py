@@ -8,10 +8,9 @@ from collections.abc import Iterator
 import pytest
 from streamlit.testing.v1 import AppTest
 
-import engine.weights
-from engine.model_errors import ModelUnavailableError
-from engine.progress import Progress, ProgressCallback
-from engine.weights import LoadedModel
+import engine.model.weights.load
+from engine.model.load_report import ModelUnavailableError, Progress, ProgressCallback
+from engine.model.weights.load import LoadedModel
 from tests.app.conftest import LIVE_ENGINE, OpenPage, until_loaded
 from tests.helpers.app_html import all_html, figure, sentences
 from tests.helpers.app_server import ROOT
@@ -27,12 +26,12 @@ class FakeWeights:
         self.gate = threading.Event()
         self.offline = True
         self.num_loads = 0
-        self._load = engine.weights.load_model
+        self._load = engine.model.weights.load.load_model
 
     def load_model(self, name: str, *, device: object, progress: ProgressCallback) -> LoadedModel:
         if name == EMBEDDED:
             self.num_loads += 1
-            progress(Progress("download", 31_000_000, 93_000_000, "Fetching the model"))
+            progress(Progress(31_000_000, 93_000_000, "Fetching the model"))
             self.gate.wait(30)
             if self.offline:
                 raise ModelUnavailableError(OFFLINE)
@@ -42,13 +41,13 @@ class FakeWeights:
 @pytest.fixture
 def weights(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeWeights]:
     fake = FakeWeights()
-    monkeypatch.setattr(engine.weights, "load_model", fake.load_model)
+    monkeypatch.setattr(engine.model.weights.load, "load_model", fake.load_model)
     monkeypatch.delenv("PAGED_KV_MODEL")
     yield fake
     fake.gate.set()
 
 
-def test_the_fetch_shows_how_far_it_has_come_and_the_page_then_opens(weights: FakeWeights) -> None:
+def test_the_download_shows_progress_and_then_the_page_opens(weights: FakeWeights) -> None:
     app = AppTest.from_file(str(ROOT / "app.py"), default_timeout=60).run()
     app.switch_page(LIVE_ENGINE).run()
     [bar] = app.get("progress")
@@ -61,9 +60,7 @@ def test_the_fetch_shows_how_far_it_has_come_and_the_page_then_opens(weights: Fa
     assert weights.num_loads == 1
 
 
-def test_without_network_one_sentence_says_what_to_do_and_the_tiny_model_runs_labelled(
-    weights: FakeWeights, open_page: OpenPage
-) -> None:
+def test_without_network_the_tiny_model_runs_with_a_label(weights: FakeWeights, open_page: OpenPage) -> None:
     weights.gate.set()
     app = open_page(LIVE_ENGINE, prompt="abc")
     assert sentences(app)[0] == f"{OFFLINE} Until then the live engine runs tiny-random, a model of random weights."
@@ -73,7 +70,7 @@ def test_without_network_one_sentence_says_what_to_do_and_the_tiny_model_runs_la
     assert figure(app, "step") == "1"
 
 
-def test_a_retry_loads_again_and_takes_the_model_in(weights: FakeWeights, open_page: OpenPage) -> None:
+def test_a_retry_loads_the_model_again(weights: FakeWeights, open_page: OpenPage) -> None:
     weights.gate.set()
     app = open_page(LIVE_ENGINE)
     weights.offline = False
@@ -83,7 +80,7 @@ def test_a_retry_loads_again_and_takes_the_model_in(weights: FakeWeights, open_p
     assert sentences(app) == ["Add a request, then press Step: the model reads the prompt and its block table fills."]
 
 
-def test_home_opens_without_waiting_and_says_the_same(weights: FakeWeights) -> None:
+def test_home_opens_while_the_model_loads(weights: FakeWeights) -> None:
     app = AppTest.from_file(str(ROOT / "app.py"), default_timeout=60).run()
     assert app.title[0].value == "See PagedAttention work"
     weights.gate.set()

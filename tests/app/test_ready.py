@@ -1,20 +1,19 @@
-"""The page that asks the doctor: nothing before it is asked, then every check with its fix."""
+"""The readiness page: nothing before the button is pressed, then every check with its fix."""
 
 from __future__ import annotations
 
 import pytest
 
-from engine.doctor.finding import Finding
+from course.finding import Finding
+from course.pages import READY
 from tests.app.conftest import OpenPage
 from tests.helpers.app_html import all_html, sentences
-from views import checkups
-from views.course import READY
-from views.doctor import Checkup
+from views.server.readiness import LatestReport, ReadinessReport
 
 
 def test_the_page_shows_what_the_doctor_found(open_page: OpenPage, monkeypatch: pytest.MonkeyPatch) -> None:
     findings = (Finding("Python", "Python 3.12."), Finding("Model", "Not <here>.", "Fetch it."))
-    monkeypatch.setattr(checkups.Checkups.__init__, "__defaults__", (lambda: Checkup(findings, "09:30", 4.2),))
+    monkeypatch.setattr(LatestReport.__init__, "__defaults__", (lambda: ReadinessReport(findings, "09:30", 4.2),))
     app = open_page(READY.file)
     assert not app.exception
     assert "data-check" not in all_html(app)

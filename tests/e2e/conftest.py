@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import re
-import shutil
 from collections.abc import Generator, Iterator
 from pathlib import Path
 
@@ -12,30 +10,24 @@ import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, Playwright, expect, sync_playwright
 
 from tests.helpers.app_server import ROOT, AppServer, running_app
+from tests.helpers.browser import launched
 from tests.helpers.map_page import MAPS_APP
 from tests.helpers.page_watch import PageWatch
 from tests.helpers.waiting import PATIENCE
 
 ARTIFACTS = Path(__file__).parent / "artifacts"
 FAILED = pytest.StashKey[bool]()
-CHROMIUM_NAMES = ("chromium", "chromium-browser", "google-chrome")
-FLAGS = (
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-)
-
 expect.set_options(timeout=PATIENCE * 1000)
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """A browser test with many cases runs the first one by default, unless it says `every_case`."""
     for item in items:
         if Path(__file__).parent in item.path.parents:
             item.add_marker(pytest.mark.e2e)
+            if item.get_closest_marker("every_case") is None:
+                item.add_marker(pytest.mark.first_case)
 
 
 @pytest.hookimpl(wrapper=True)
@@ -55,13 +47,7 @@ def playwright() -> Iterator[Playwright]:
 
 @pytest.fixture(scope="session")
 def browser(playwright: Playwright) -> Iterator[Browser]:
-    executable = os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, CHROMIUM_NAMES)), None)
-    if executable is None:
-        reason = "No chromium on this machine; install it, or name it in the environment variable CHROMIUM."
-        if os.environ.get("CI"):
-            pytest.fail(reason)
-        pytest.skip(reason)
-    browser = playwright.chromium.launch(executable_path=executable, args=list(FLAGS))
+    browser = launched(playwright)
     yield browser
     browser.close()
 

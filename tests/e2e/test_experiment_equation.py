@@ -5,17 +5,20 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import Page, expect
 
+from course.equation.experiment import EquationReport, equation
+from course.equation.lesson import LESSON as EQUATION
 from engine import EngineConfig
-from engine.lab.equation import EquationReport, equation
-from engine.model_facts import size_in_words
+from engine.model.kv_cache_size import size_in_words
 from tests.helpers.app_server import AppServer
 from tests.helpers.experiment_page import ExperimentPage
 from tests.helpers.models import loaded
 from tests.helpers.waiting import until_equal
-from views.course import EQUATION
-from views.text_safe import visible_piece
+from views.browser.text_safe import visible_piece
+
+pytestmark = pytest.mark.slow  # the embedded model in float32; app tests cover the page
 
 PROMPTS = ["The opposite of hot is", "日本の首都は"]
+REPLIES = "The replies, token by token"
 HOSTILE = "<img src=x onerror=alert(1)> **b** $5 and $6\ttab 👩‍👩‍👧‍👦 مرحبا"
 
 
@@ -34,11 +37,12 @@ def test_typed_prompts_give_equal_tokens_in_less_memory(page: Page, embedded_ser
     display = loaded().tokenizer.display
     assert expected.are_tokens_equal
     lab.expect_figure("tokens", "all equal")
+    lab.unfold(REPLIES)
     for prompt in expected.prompts:
         pieces = [visible_piece(display(token_id)) for token_id in prompt.paged_token_ids]
         table = f"[data-tokens-of={prompt.request_id}]"
         lab.expect_chips(table, pieces * 2)  # contiguous above, paged below
-        apart = ["Logits apart by", *(f"{difference:.2g}" for difference in prompt.logit_differences)]
+        apart = ["Logit difference", *(f"{difference:.2g}" for difference in prompt.logit_differences)]
         until_equal(lambda table=table: lab.rows(table)[2:3], [apart])
         lab.expect_text(f"[data-text={prompt.request_id}]", prompt.text)
     lab.expect_figure("report.largest_logit_difference", f"{expected.largest_logit_difference:.2g}")
@@ -58,6 +62,7 @@ def test_another_block_size_changes_the_memory_and_no_token(page: Page, embedded
     tokens = in_blocks_of_4.prompts[0].paged_token_ids
     pieces = [visible_piece(loaded().tokenizer.display(token_id)) for token_id in tokens]
     lab.expect_figure("paged_size", size_in_words(in_blocks_of_4.paged_bytes))
+    lab.unfold(REPLIES)
     lab.expect_chips("[data-tokens-of=A]", pieces * 2)
     lab.press("Blocks of 32")
     page.wait_for_url("**block_size=32*")
@@ -79,7 +84,8 @@ def test_both_memories_follow_one_slider(page: Page, app_server: AppServer) -> N
     page.wait_for_url(f"**step={step}*")
 
 
-def test_whatever_is_typed_stands_there_verbatim(page: Page, app_server: AppServer) -> None:
+def test_typed_text_is_shown_verbatim(page: Page, app_server: AppServer) -> None:
     lab = ExperimentPage(page, app_server.url, EQUATION).open(max_tokens=2)
     lab.type("Prompts, one a line", HOSTILE)
+    lab.unfold(REPLIES)
     lab.expect_text("[data-prompt=A]", HOSTILE)

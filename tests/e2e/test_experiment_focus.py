@@ -5,13 +5,16 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import Page, expect
 
+from course.lesson import CoursePage
+from course.race.lesson import LESSON as RACE
+from course.shuffle.lesson import LESSON as SHUFFLE
 from tests.helpers.app_server import AppServer
 from tests.helpers.experiment_page import ExperimentPage
-from views.course import RACE, SHUFFLE, CoursePage
 
 
 @pytest.mark.parametrize(("course_page", "label", "default"), [(SHUFFLE, "Block size", 4), (RACE, "Requests", 40)])
-def test_the_arrow_keys_go_on_after_a_result(
+@pytest.mark.slow
+def test_arrow_keys_keep_working_after_a_result(
     page: Page, app_server: AppServer, course_page: CoursePage, label: str, default: int
 ) -> None:
     experiment = ExperimentPage(page, app_server.url, course_page).open()

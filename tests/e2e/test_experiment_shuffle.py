@@ -8,14 +8,14 @@ from functools import cache
 import pytest
 from playwright.sync_api import Page, expect
 
+from course.shuffle.experiment import ShuffleReport, shuffle_experiment
+from course.shuffle.lesson import LESSON as SHUFFLE
 from engine import EngineConfig, SamplingParams
-from engine.lab.scratch import parts_maker
-from engine.lab.shuffle import ShuffleReport, shuffle_experiment
+from engine.inspect.scratch import components_factory
 from tests.helpers.app_server import AppServer
 from tests.helpers.experiment_page import ExperimentPage
 from tests.helpers.models import loaded
 from tests.helpers.waiting import until_equal
-from views.course import SHUFFLE
 
 PROMPT = "Three primary colours are"
 ADDRESS = {"num_blocks": 10, "max_tokens": 16, "after": 4, "seed": 3}
@@ -25,7 +25,7 @@ ADDRESS = {"num_blocks": 10, "max_tokens": 16, "after": 4, "seed": 3}
 def report() -> ShuffleReport:
     config = EngineConfig(block_size=4, num_blocks=10, max_model_len=40, enable_prefix_caching=False)
     params = SamplingParams(max_tokens=16)
-    return shuffle_experiment(parts_maker(loaded(dtype="auto")), config, [PROMPT], params, after_step=4, seed=3)
+    return shuffle_experiment(components_factory(loaded(dtype="auto")), config, [PROMPT], params, after_step=4, seed=3)
 
 
 @pytest.fixture
@@ -36,7 +36,7 @@ def lab(page: Page, embedded_server: AppServer) -> ExperimentPage:
 
 
 @pytest.mark.embedded
-def test_blocks_and_tables_move_and_the_words_stay(lab: ExperimentPage) -> None:
+def test_blocks_and_tables_move_and_the_text_is_unchanged(lab: ExperimentPage) -> None:
     lab.press("Move blocks and tables")
     reply = report().untouched.replies[0]
     for which in ("with_tables", "untouched"):
@@ -50,7 +50,8 @@ def test_blocks_and_tables_move_and_the_words_stay(lab: ExperimentPage) -> None:
 
 
 @pytest.mark.embedded
-def test_memory_moves_alone_and_the_reply_is_another(lab: ExperimentPage) -> None:
+@pytest.mark.slow
+def test_blocks_move_without_tables_and_the_text_changes(lab: ExperimentPage) -> None:
     lab.press("Move blocks and tables")
     lab.press("Move memory only")
     reply, [difference] = report().memory_only.replies[0], report().memory_only.first_differences
@@ -70,7 +71,8 @@ def found_in(lab: ExperimentPage) -> list[str]:
 
 
 @pytest.mark.embedded
-def test_the_address_brings_the_move_and_the_moment_back(lab: ExperimentPage) -> None:
+@pytest.mark.slow
+def test_the_url_restores_the_move_and_the_frame(lab: ExperimentPage) -> None:
     lab.press("Move blocks and tables")
     page, words = lab.page, report().untouched.replies[0].text
     lab.expect_text("[data-reply=with_tables] .reply", words)

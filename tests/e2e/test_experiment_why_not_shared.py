@@ -1,17 +1,17 @@
-"""Why didn't these share, in the browser: a blank, a word, an edit that is made, and any writing verbatim."""
+"""Why didn't these share, in the browser: a space, a word, an edit that is made, and any writing verbatim."""
 
 from __future__ import annotations
 
 import pytest
 from playwright.sync_api import Page, expect
 
-from engine.lab.why_not_shared import why_not_shared
+from course.why_not_shared.experiment import why_not_shared
+from course.why_not_shared.lesson import LESSON as WHY_NOT_SHARED
 from tests.helpers.app_server import AppServer
 from tests.helpers.experiment_page import ExperimentPage
 from tests.helpers.models import loaded
 from tests.helpers.waiting import until_equal
-from views.course import WHY_NOT_SHARED
-from views.text_safe import visible_piece
+from views.browser.text_safe import visible_piece
 
 FIRST_BOX, SECOND_BOX = "The first prompt", "The second prompt, asked later"
 FIRST = "You are a careful clerk. Today is Monday, and the office opens at nine."
@@ -19,7 +19,8 @@ SECOND = "You are a careful clerk. Today is Friday, and the office opens at nine
 
 
 @pytest.mark.embedded
-def test_the_edit_is_made_until_no_block_is_left_to_share(page: Page, embedded_server: AppServer) -> None:
+@pytest.mark.slow
+def test_edits_apply_until_no_block_is_shared(page: Page, embedded_server: AppServer) -> None:
     lab = ExperimentPage(page, embedded_server.url, WHY_NOT_SHARED).open()
     lab.type(FIRST_BOX, FIRST)
     lab.type(SECOND_BOX, SECOND)
@@ -31,7 +32,7 @@ def test_the_edit_is_made_until_no_block_is_left_to_share(page: Page, embedded_s
         lab.expect_figure("answer.num_shared_blocks", str(answer.num_shared_blocks))
         until_equal(lambda: shared_blocks(lab), [str(index) for index in range(answer.num_shared_blocks)])
         for reason in answer.reasons:
-            expect(page.locator(".pv-beats").first).to_contain_text(reason)
+            expect(page.locator(".pv-captions").first).to_contain_text(reason)
         if answer.edit is None:
             break
         lab.press("Make this edit")
@@ -46,7 +47,8 @@ def shared_blocks(lab: ExperimentPage) -> list[str]:
 
 
 @pytest.mark.embedded
-def test_a_leading_blank_shares_nothing_and_is_visible(page: Page, embedded_server: AppServer) -> None:
+@pytest.mark.slow
+def test_a_leading_space_shares_nothing_and_is_visible(page: Page, embedded_server: AppServer) -> None:
     lab = ExperimentPage(page, embedded_server.url, WHY_NOT_SHARED).open()
     lab.expect_figure("answer.num_shared_blocks", "0")
     lab.expect_figure("first_difference", "0")
@@ -55,10 +57,11 @@ def test_a_leading_blank_shares_nothing_and_is_visible(page: Page, embedded_serv
         until_equal(lambda cell=cell: lab.chips(cell)[:1], [piece])
     lab.expect_text("[data-edit] del", "·")
     lab.press("A chat template")
-    expect(page.locator(".pv-beats").first).to_contain_text("wrapped in the chat template")
+    expect(page.locator(".pv-captions").first).to_contain_text("wrapped in the chat template")
 
 
-def test_any_writing_stands_there_token_by_token(page: Page, app_server: AppServer) -> None:
+@pytest.mark.slow
+def test_any_script_is_shown_token_by_token(page: Page, app_server: AppServer) -> None:
     """The tiny model reads bytes, so every character is one token or more."""
     hostile = "a\tb  <b>**x**</b> 日é👩‍👧"
     lab = ExperimentPage(page, app_server.url, WHY_NOT_SHARED).open()

@@ -39,15 +39,15 @@ async def back_at_once(url: str) -> list[str]:
         return tab.addresses
 
 
-def test_a_click_of_a_browser_that_is_late_keeps_the_value(app_server: AppServer) -> None:
+def test_a_late_click_keeps_the_value(app_server: AppServer) -> None:
     assert run_to_end(a_late_click(app_server.url)) == ["block_size=16", "block_size=16"]
 
 
-def test_a_value_that_returns_takes_the_other_one_out_of_the_address(app_server: AppServer) -> None:
+def test_a_restored_value_removes_the_other_one_from_the_url(app_server: AppServer) -> None:
     """Its address says 8 already, and 16 is on its way to it."""
     assert run_to_end(there_and_back_before_the_browser_heard(app_server.url)) == ["block_size=16", "block_size=8"]
 
 
-def test_a_step_back_counts_however_soon_it_comes(app_server: AppServer) -> None:
+def test_an_immediate_history_back_is_applied(app_server: AppServer) -> None:
     """The address that the reader went back to is left as it is."""
     assert run_to_end(back_at_once(app_server.url)) == ["block_size=16"]

@@ -5,14 +5,19 @@ from __future__ import annotations
 
 from urllib.parse import urlencode
 
+import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from engine.scenes.block_table import block_table
-from engine.usage import address_of
+from course.block_table.lesson import LESSON as BLOCK_TABLE
+from course.block_table.scene import block_table
+from course.lesson import CoursePage
+from course.reserved_space.lesson import LESSON as RESERVED_SPACE
+from course.sharing.lesson import LESSON as SHARING
+from course.waste_between.lesson import LESSON as WASTE_BETWEEN
+from engine.trace.usage import address_of
 from tests.helpers.app_server import AppServer
 from tests.helpers.map_page import lit, open_map
 from tests.helpers.map_traces import three_answers
-from views.course import BLOCK_TABLE, RESERVED_SPACE, SHARING, WASTE_BETWEEN, CoursePage
 
 PATIENCE = 30_000
 LEGEND = "ul.legend li:visible"
@@ -25,9 +30,8 @@ def open_picture(page: Page, server: AppServer, lesson: CoursePage, key: str, **
     return the_map
 
 
-def test_the_token_of_the_arithmetic_is_lit_until_the_reader_points_elsewhere(
-    page: Page, app_server: AppServer
-) -> None:
+@pytest.mark.slow
+def test_the_token_of_the_arithmetic_is_highlighted_until_another_is_hovered(page: Page, app_server: AppServer) -> None:
     scene = block_table()
     frame = scene.at(scene.values[-1])
     the_map = open_picture(page, app_server, BLOCK_TABLE, "map_block_table", token="5")
@@ -45,16 +49,18 @@ def test_the_token_of_the_arithmetic_is_lit_until_the_reader_points_elsewhere(
     expect(lit(the_map, ".tok")).to_have_text("The")
 
 
-def test_the_legend_explains_what_the_run_has_and_no_more(page: Page, app_server: AppServer) -> None:
+@pytest.mark.slow
+def test_the_legend_explains_what_the_trace_has_and_no_more(page: Page, app_server: AppServer) -> None:
     reserved = open_picture(page, app_server, RESERVED_SPACE, "map_reservation")
     expect(reserved.locator(LEGEND)).to_have_text(["used", "reserved, not used", "free"])
     alone = open_picture(page, app_server, BLOCK_TABLE, "map_block_table")
     expect(alone.locator(LEGEND)).to_have_text(["in use", "empty"])
     shared = open_picture(page, app_server, SHARING, "map_sharing")
-    expect(shared.locator(LEGEND)).to_have_text(["in use", "empty", "×2: two block tables name it (ref_cnt)"])
+    expect(shared.locator(LEGEND)).to_have_text(["in use", "empty", "×2: two block tables point to it (ref_cnt)"])
 
 
-def test_a_reservation_that_comes_later_covers_no_word_and_hears_the_pointer(page: Page, app_server: AppServer) -> None:
+@pytest.mark.slow
+def test_a_later_reservation_covers_no_token_and_can_be_hovered(page: Page, app_server: AppServer) -> None:
     the_map = open_picture(
         page, app_server, WASTE_BETWEEN, "map_fragmentation", do="A5 B9", allocator="buddy", done="1"
     )
@@ -67,9 +73,10 @@ def test_a_reservation_that_comes_later_covers_no_word_and_hears_the_pointer(pag
     assert order == ["rect", "path", "text", "text", "rect"], "runs, lines, words, notes, and what the pointer meets"
 
 
+@pytest.mark.slow
 def test_a_pool_as_the_live_page_opens_with_shows_words_and_every_holder(page: Page, maps: AppServer) -> None:
     """Where holders have no room, a count of one is left out, and then the word before a block's number."""
-    page.set_viewport_size({"width": 990, "height": 900})
+    page.set_viewport_size({"width": 990, "height": 1200})
     the_map = open_map(page, maps, "scene=three_answers&position=2")
     state = three_answers().at(2)
     shared, private = 0, state.sequences["A#1"].block_table[-1]
@@ -82,6 +89,7 @@ def test_a_pool_as_the_live_page_opens_with_shows_words_and_every_holder(page: P
         expect(drawn.locator(".chip:visible")).to_have_text(holders)
 
 
+@pytest.mark.slow
 def test_a_phone_has_the_slider_its_value_and_the_sizes_in_one_line(page: Page, app_server: AppServer) -> None:
     page.set_viewport_size({"width": 375, "height": 812})
     the_map = open_picture(page, app_server, BLOCK_TABLE, "map_block_table")

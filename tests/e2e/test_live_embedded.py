@@ -8,11 +8,11 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from engine import Engine, EngineConfig, SamplingParams
-from engine.usage import block_table_of, usage_of
+from engine.trace.usage import block_table_of, usage_of
 from tests.helpers.app_server import AppServer
 from tests.helpers.live_page import LivePage
-from views.live_config import MAX_NUM_SEQS, MAX_SLOTS
-from views.text_safe import visible_piece
+from views.browser.text_safe import visible_piece
+from views.live.config import MAX_NUM_SEQS, MAX_SLOTS
 
 PROMPT = "The quick brown fox jumps over"
 pytestmark = pytest.mark.embedded

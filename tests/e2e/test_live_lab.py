@@ -8,16 +8,15 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from engine import Engine, SamplingParams
-from engine.events import PreemptionMode
-from engine.lab.branch import branch_at, past_of
-from engine.lab.scratch import parts_maker
-from engine.lab.two_futures import future_of
-from engine.weights import load_model
+from engine.inspect.branch import branch_at, past_of, run_usage
+from engine.inspect.scratch import components_factory
+from engine.model.weights.load import load_model
+from engine.trace.events import PreemptionMode
 from tests.helpers.app_server import AppServer
 from tests.helpers.live_page import LivePage
 from tests.helpers.map_page import cells_of
 from tests.helpers.waiting import until, until_equal
-from views.live_config import live_config
+from views.live.config import live_config
 
 PROMPT = "added in full flight"
 
@@ -27,6 +26,7 @@ def live(page: Page, app_server: AppServer) -> LivePage:
     return LivePage(page, app_server.url)
 
 
+@pytest.mark.slow
 def test_requests_are_added_forked_and_aborted_while_the_engine_runs(live: LivePage) -> None:
     without_end = {"max_tokens": 400, "num_blocks": 400, "stop_at_end": "false"}
     live.open(prompt=PROMPT, pace="2 steps a second", temperature=0, **without_end)
@@ -61,9 +61,10 @@ def test_requests_are_added_forked_and_aborted_while_the_engine_runs(live: LiveP
 
 @pytest.mark.parametrize(
     ("make_room", "mode", "status", "lane"),
-    [("Swap out", "swap", "swapped", "Swapped out"), ("Compute again", "recompute", "preempted", "Preempted")],
+    [("Swap out", "swap", "swapped", "Swapped out"), ("Recompute", "recompute", "preempted", "Preempted")],
 )
-def test_queues_are_lanes_that_fill_and_empty(
+@pytest.mark.slow
+def test_the_queues_are_shown_as_lanes(
     live: LivePage, make_room: str, mode: PreemptionMode, status: str, lane: str
 ) -> None:
     """Four requests in a pool too small for them: some run, one is thrown out, one still waits."""
@@ -94,7 +95,8 @@ def lanes(live: LivePage) -> dict[str, list[str]]:
     return {name: requests for [name, *requests] in cells_of(rows, ".lane-name, b")}
 
 
-def test_another_future_is_taken_from_any_step_and_both_are_in_one_chart(live: LivePage) -> None:
+@pytest.mark.slow
+def test_a_branch_from_any_step_is_charted_with_the_original(live: LivePage) -> None:
     live.open(prompt="abcdefghij", block_size=4, num_blocks=30, samples=2, seed=3, max_tokens=16)
     live.add()
     live.step(8)
@@ -103,7 +105,7 @@ def test_another_future_is_taken_from_any_step_and_both_are_in_one_chart(live: L
     for _ in range(3):
         the_map.get_by_role("button", name="Step back").click()
     expect(live.page.get_by_label("Branch after step (0 to 8)")).to_have_value("5")
-    live.page.get_by_label("Block size there").fill("16")
+    live.page.get_by_label("Block size of the branch").fill("16")
     live.page.keyboard.press("Tab")
     live.settle()
     live.button("branch").click()
@@ -114,15 +116,17 @@ def test_another_future_is_taken_from_any_step_and_both_are_in_one_chart(live: L
     engine.add_request("abcdefghij", SamplingParams(temperature=0.7, max_tokens=16, n=2, seed=3))
     for _ in range(8):
         engine.step()
-    parts = parts_maker(load_model("tiny-random"))
-    branch = branch_at(past_of(engine), parts, 5, replace(config, block_size=16))
-    was, future = future_of(branch.past, 0), future_of(branch.future, 5)
+    components = components_factory(load_model("tiny-random"))
+    branch = branch_at(past_of(engine), components, 5, replace(config, block_size=16))
+    was, future = run_usage(branch.past, 0), run_usage(branch.future, 5)
     assert branch.is_past_repeated and was.peak_held_slots != future.peak_held_slots
     live.expect_figure("was.peak_held_slots", str(was.peak_held_slots))
     live.expect_figure("future.peak_held_slots", str(future.peak_held_slots))
     live.expect_figure("future.last_step", str(future.last_step))
     expect(live.page.get_by_text("every event was the same")).to_be_visible()
-    expect(live.page.get_by_text("A#1 says the same in both, as far as both go: 18 tokens.")).to_be_visible()
+    expect(
+        live.page.get_by_text("A#1 has the same text in both runs, over the 18 tokens that both have.")
+    ).to_be_visible()
     held = [
         [
             str(step),

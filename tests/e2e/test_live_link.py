@@ -11,12 +11,14 @@ from urllib.parse import parse_qs, urlparse
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 
+from course.pages import LIVE_ENGINE, SUMMARY
 from engine import Engine, SamplingParams
 from tests.helpers.app_server import ROOT, AppServer, running_app
 from tests.helpers.live_page import MODEL_MILLISECONDS, LivePage
+from tests.helpers.navigation import navigation_link
 from tests.helpers.waiting import until, until_equal
-from views.live_config import live_config
-from views.recipe import LONGEST_TEXT, Recipe
+from views.live.config import live_config
+from views.live.recipe import LONGEST_TEXT, Recipe
 
 
 @pytest.fixture
@@ -92,7 +94,8 @@ def assert_shows(live: LivePage, engine: Engine) -> None:
     live.expect_prompt("C", "  tab\there")
 
 
-def test_a_run_comes_back_after_a_reload_in_another_browser_and_when_its_engine_is_gone(
+@pytest.mark.slow
+def test_a_run_is_restored_after_a_reload_in_another_browser_and_without_its_engine(
     live: LivePage, elsewhere: Page, app_server: AppServer
 ) -> None:
     engine = a_busy_run(live)
@@ -118,7 +121,8 @@ def test_a_run_comes_back_after_a_reload_in_another_browser_and_when_its_engine_
     other.expect_figure("step", "6")
 
 
-def test_the_step_looked_at_is_in_the_address_and_back_again(live: LivePage, elsewhere: Page) -> None:
+@pytest.mark.slow
+def test_the_viewed_step_is_in_the_url_and_restored(live: LivePage, elsewhere: Page) -> None:
     live.open(prompt="abcdef", num_blocks=40)
     live.add()
     live.step(5)
@@ -134,32 +138,35 @@ def test_the_step_looked_at_is_in_the_address_and_back_again(live: LivePage, els
     live.page.wait_for_url(lambda url: "at=" not in url)
 
 
+@pytest.mark.slow
 def test_back_leaves_the_page_instead_of_walking_through_the_steps(live: LivePage) -> None:
     live.page.goto(f"{live.base_url}/summary")
-    expect(live.page.get_by_role("heading", name="The short version")).to_be_visible(timeout=30_000)
+    expect(live.page.get_by_role("heading", name=SUMMARY.title)).to_be_visible(timeout=30_000)
     live.open(prompt="abcdef")
     live.add()
     live.step(3)
     live.page.go_back()
-    expect(live.page.get_by_role("heading", name="The short version")).to_be_visible()
+    expect(live.page.get_by_role("heading", name=SUMMARY.title)).to_be_visible()
 
 
-def test_a_run_keeps_going_while_the_reader_is_on_another_page(live: LivePage) -> None:
+@pytest.mark.slow
+def test_a_run_continues_while_the_tab_is_on_another_page(live: LivePage) -> None:
     live.open(prompt="abcdef", max_tokens=400, num_blocks=200, pace="5 steps a second", stop_at_end="false")
     live.add()
     live.button("run").click()
     live.wait_for_step(2)
-    live.page.get_by_role("link", name="The short version").first.click()
-    expect(live.page.get_by_role("heading", name="The short version")).to_be_visible()
+    navigation_link(live.page, SUMMARY).click()
+    expect(live.page.get_by_role("heading", name=SUMMARY.title)).to_be_visible()
     live.page.wait_for_timeout(2000)
-    live.page.get_by_role("link", name="Live engine").first.click()
+    navigation_link(live.page, LIVE_ENGINE).click()
     expect(live.button("pause")).to_be_enabled()
     assert int(live.figure("step")) >= 5, "ten steps or so in the meantime"
     live.button("pause").click()
     expect(live.button("step")).to_be_enabled()
 
 
-def test_a_run_too_long_for_a_link_says_so_and_a_reload_still_finds_it(live: LivePage) -> None:
+@pytest.mark.slow
+def test_a_run_too_long_for_a_link_is_reported_and_survives_a_reload(live: LivePage) -> None:
     live.open(num_blocks=512, block_size=8)
     noise = "".join(map(chr, random.Random(1).sample(range(0x4E00, 0x9F00), 900)))
     live.setting("Prompt").fill(noise)
@@ -174,36 +181,39 @@ def test_a_run_too_long_for_a_link_says_so_and_a_reload_still_finds_it(live: Liv
 
 
 @pytest.mark.parametrize("run", ["nonsense", "A" * (LONGEST_TEXT + 1)])
-def test_a_link_that_was_changed_says_so_and_the_page_works(live: LivePage, run: str) -> None:
+@pytest.mark.slow
+def test_an_altered_link_is_reported_and_the_page_works(live: LivePage, run: str) -> None:
     live.open(run=run, prompt="abc")
     expect(live.page.get_by_role("alert").first).to_have_text(
-        "The run in this address cannot be read: it is cut short or was changed. The page starts with no request."
+        "The run in this link cannot be read: the link is incomplete or was changed. The page starts with no request."
     )
     live.add()
     live.step()
 
 
+@pytest.mark.slow
 def test_a_second_tab_with_the_same_address_gets_an_engine_of_its_own(
     live: LivePage, context: BrowserContext, app_server: AppServer
 ) -> None:
     live.open(prompt="abcdef")
     live.add()
     live.step(2)
-    twin = LivePage(context.new_page(), app_server.url)
-    twin.page.goto(link_of(live))
-    twin.expect_figure("step", "2")
-    expect(twin.button("step")).to_be_enabled()
-    twin.settle()
-    twin.step()
+    copy = LivePage(context.new_page(), app_server.url)
+    copy.page.goto(link_of(live))
+    copy.expect_figure("step", "2")
+    expect(copy.button("step")).to_be_enabled()
+    copy.settle()
+    copy.step()
     live.setting("Prompt").fill("only here")
     live.add()
-    twin.expect_figure("step", "3")
+    copy.expect_figure("step", "3")
     live.expect_figure("step", "2")
-    expect(twin.requests).to_have_count(1)
+    expect(copy.requests).to_have_count(1)
     expect(live.requests).to_have_count(2)
 
 
-def test_an_open_tab_gets_its_run_back_when_the_server_is_started_anew(elsewhere: Page, tmp_path: Path) -> None:
+@pytest.mark.slow
+def test_an_open_tab_restores_its_run_after_a_server_restart(elsewhere: Page, tmp_path: Path) -> None:
     tiny = {"PAGED_KV_MODEL": "tiny-random"}
     with running_app(ROOT / "app.py", tmp_path / "first.log", tiny) as server:
         port = urlparse(server.url).port

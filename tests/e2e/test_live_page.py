@@ -5,8 +5,10 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import BrowserContext, Page, expect
 
+from course.pages import HOME, LIVE_ENGINE
 from tests.helpers.app_server import AppServer
 from tests.helpers.live_page import LivePage
+from tests.helpers.navigation import navigation_link
 from tests.helpers.waiting import until, until_equal
 
 HOSTILE = (
@@ -20,6 +22,7 @@ def live(page: Page, app_server: AppServer) -> LivePage:
     return LivePage(page, app_server.url)
 
 
+@pytest.mark.slow
 def test_before_the_first_request_only_adding_and_resetting_are_possible(live: LivePage) -> None:
     live.open()
     for key in ("add", "reset"):
@@ -30,6 +33,7 @@ def test_before_the_first_request_only_adding_and_resetting_are_possible(live: L
     live.expect_figure("free", "32")
 
 
+@pytest.mark.slow
 def test_a_prepared_example_fills_the_prompt_box_and_the_address(live: LivePage) -> None:
     live.open()
     live.page.locator(".st-key-example").get_by_text("A fox", exact=True).click()
@@ -37,7 +41,7 @@ def test_a_prepared_example_fills_the_prompt_box_and_the_address(live: LivePage)
     live.page.wait_for_url("**prompt=The+quick+brown+fox*")
 
 
-def test_a_step_writes_the_prompt_and_knows_one_token_more(live: LivePage) -> None:
+def test_a_step_computes_the_prompt_and_samples_one_token(live: LivePage) -> None:
     live.open(prompt="abcdef", block_size=4, num_blocks=10)
     live.add()
     live.step()
@@ -47,7 +51,8 @@ def test_a_step_writes_the_prompt_and_knows_one_token_more(live: LivePage) -> No
     live.expect_figure("written", "6 of 8")
 
 
-def test_run_goes_on_by_itself_until_stop_and_then_stays(live: LivePage) -> None:
+@pytest.mark.slow
+def test_run_continues_until_stop(live: LivePage) -> None:
     live.open(prompt="abcdef", max_tokens=300, num_blocks=100, pace="5 steps a second", stop_at_end="false")
     live.add()
     live.button("run").click()
@@ -64,7 +69,8 @@ def test_run_goes_on_by_itself_until_stop_and_then_stays(live: LivePage) -> None
     live.expect_figure("step", str(int(stopped_at) + 1))
 
 
-def test_a_run_that_ends_by_itself_hands_the_buttons_back_and_the_blocks(live: LivePage) -> None:
+@pytest.mark.slow
+def test_a_finished_run_enables_the_buttons_and_frees_the_blocks(live: LivePage) -> None:
     live.open(prompt="abcdef", max_tokens=6, pace="As fast as it can")
     live.add()
     live.button("run").click()
@@ -76,12 +82,12 @@ def test_a_run_that_ends_by_itself_hands_the_buttons_back_and_the_blocks(live: L
     expect(live.page.locator("[data-block-table=A] caption")).to_contain_text("gave its blocks back")
 
 
+@pytest.mark.slow
 def test_reset_drops_the_requests_and_takes_the_new_pool(live: LivePage) -> None:
     live.open(prompt="abcdef")
     live.add()
     live.step()
-    live.setting("Blocks").fill("9")
-    live.page.keyboard.press("Tab")
+    live.set("Blocks", 9)
     expect(live.page.get_by_text("apply after Reset")).to_be_visible()
     until_equal(lambda: int(live.figure("used")) + int(live.figure("free")), 32)
     live.button("reset").click()
@@ -90,7 +96,8 @@ def test_reset_drops_the_requests_and_takes_the_new_pool(live: LivePage) -> None
     live.expect_figure("step", "0")
 
 
-def test_samples_share_the_prompt_and_the_count_of_holders_shows_it(live: LivePage) -> None:
+@pytest.mark.slow
+def test_samples_share_the_prompt_and_ref_cnt_shows_it(live: LivePage) -> None:
     live.open(prompt="abcdefgh", block_size=4, samples=3, temperature=1.5)
     live.add()
     live.step()
@@ -123,6 +130,7 @@ def known_and_written(step: int) -> str:
     return f"{6 + step} tokens known, {5 + step} written"
 
 
+@pytest.mark.slow
 def test_two_tabs_have_engines_of_their_own(live: LivePage, context: BrowserContext, app_server: AppServer) -> None:
     live.open(prompt="first tab")
     live.add()
@@ -139,7 +147,7 @@ def test_two_tabs_have_engines_of_their_own(live: LivePage, context: BrowserCont
 
 
 @pytest.mark.parametrize("prompt", HOSTILE)
-def test_a_prompt_is_shown_character_for_character_and_does_nothing(live: LivePage, prompt: str) -> None:
+def test_a_prompt_is_shown_verbatim_and_never_interpreted(live: LivePage, prompt: str) -> None:
     live.open(num_blocks=120)
     live.setting("Prompt").fill(prompt)
     live.add()
@@ -148,6 +156,7 @@ def test_a_prompt_is_shown_character_for_character_and_does_nothing(live: LivePa
     expect(live.page.locator("img[src='x'], [data-testid=stMain] script")).to_have_count(0)
 
 
+@pytest.mark.slow
 def test_an_empty_prompt_is_refused_with_a_sentence_and_the_others_go_on(live: LivePage) -> None:
     live.open(prompt="abc")
     live.add()
@@ -158,11 +167,11 @@ def test_an_empty_prompt_is_refused_with_a_sentence_and_the_others_go_on(live: L
     live.expect_status("A", "running")
 
 
-def test_a_reload_brings_the_settings_back(live: LivePage) -> None:
+@pytest.mark.slow
+def test_a_reload_restores_the_settings(live: LivePage) -> None:
     live.open()
     live.setting("Prompt").fill("kept & safe?")
-    live.setting("Block size").fill("7")
-    live.page.keyboard.press("Tab")
+    live.set("Block size", 7)
     expect(live.setting("Block size")).to_have_value("7")
     live.page.wait_for_url(lambda url: "block_size=7" in url and "prompt=kept" in url)
     live.page.reload()
@@ -170,13 +179,14 @@ def test_a_reload_brings_the_settings_back(live: LivePage) -> None:
     expect(live.setting("Prompt")).to_have_value("kept & safe?")
 
 
+@pytest.mark.slow
 def test_the_settings_survive_a_visit_to_another_page(live: LivePage) -> None:
     live.open(block_size=7, prompt="kept")
     live.add()
     live.step()
-    live.page.get_by_role("link", name="Start here").click()
+    navigation_link(live.page, HOME).click()
     expect(live.page.get_by_role("heading", name="See PagedAttention work")).to_be_visible()
-    live.page.get_by_role("link", name="Live engine").first.click()
+    navigation_link(live.page, LIVE_ENGINE).click()
     expect(live.button("add")).to_be_enabled()
     expect(live.setting("Block size")).to_have_value("7")
     live.expect_figure("step", "1")
@@ -185,17 +195,15 @@ def test_the_settings_survive_a_visit_to_another_page(live: LivePage) -> None:
 @pytest.mark.parametrize(
     ("raw", "value", "sentence"),
     [
-        ("1e9", "256", "Block size is a whole number from 1 to 256: '1e9' became 256."),
-        ("0", "1", "Block size is a whole number from 1 to 256: '0' became 1."),
-        ("-1", "1", "Block size is a whole number from 1 to 256: '-1' became 1."),
-        ("abc", "4", "Block size: 'abc' in the address is not a number, so it is 4."),
-        ("inf", "4", "Block size: 'inf' in the address is not a number, so it is 4."),
-        ("NaN", "4", "Block size: 'NaN' in the address is not a number, so it is 4."),
+        ("1e9", "256", "Block size must be a whole number from 1 to 256: '1e9' was changed to 256."),
+        ("0", "1", "Block size must be a whole number from 1 to 256: '0' was changed to 1."),
+        ("-1", "1", "Block size must be a whole number from 1 to 256: '-1' was changed to 1."),
+        ("abc", "4", "Block size: 'abc' in the address is not a number, so it was set to 4."),
+        ("inf", "4", "Block size: 'inf' in the address is not a number, so it was set to 4."),
+        ("NaN", "4", "Block size: 'NaN' in the address is not a number, so it was set to 4."),
     ],
 )
-def test_a_bad_value_in_the_address_is_brought_within_range_and_said_so(
-    live: LivePage, raw: str, value: str, sentence: str
-) -> None:
+def test_a_bad_value_in_the_url_is_clamped_with_a_note(live: LivePage, raw: str, value: str, sentence: str) -> None:
     live.open(block_size=raw)
     expect(live.setting("Block size")).to_have_value(value)
     expect(live.page.get_by_text(sentence)).to_be_visible()

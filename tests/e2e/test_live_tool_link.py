@@ -9,14 +9,14 @@ import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
 from engine import Engine, SamplingParams
-from engine.lab.kernels_eye import kernels_eye
-from engine.lab.slot_microscope import look_at_slot
+from engine.inspect.kernels_eye import kernels_eye
+from engine.inspect.slot_microscope import look_at_slot
 from tests.helpers.app_server import AppServer
 from tests.helpers.live_page import LivePage
 from tests.helpers.map_page import cells_of
 from tests.helpers.waiting import until, until_equal
-from views.live_config import live_config
-from views.recipe import Recipe
+from views.live.config import live_config
+from views.live.recipe import Recipe
 
 MICROSCOPE, EYE = "Slot microscope", "Kernel's eye"
 
@@ -68,6 +68,7 @@ def open_link(page: Page, link: str) -> LivePage:
     return other
 
 
+@pytest.mark.slow
 def test_a_link_to_a_slot_opens_the_microscope_there(live: LivePage, elsewhere: Page, engine: Engine) -> None:
     live.add()
     live.step(3)
@@ -90,7 +91,8 @@ def test_a_link_to_a_slot_opens_the_microscope_there(live: LivePage, elsewhere: 
     until(lambda: place_in(live.page) == {}, what="an address without a slot")
 
 
-def test_a_link_to_a_head_opens_the_kernels_eye_at_the_same_beat(
+@pytest.mark.slow
+def test_a_link_to_a_head_opens_the_kernel_view_at_the_same_block(
     live: LivePage, elsewhere: Page, engine: Engine
 ) -> None:
     live.add()
@@ -99,23 +101,24 @@ def test_a_link_to_a_head_opens_the_kernels_eye_at_the_same_beat(
     for label, value in (("Query token", 5), ("Layer", 1), ("Head", 2)):
         live.set_number(label, value)
     live.move_slider("beat", 1)
-    expect(live.page.locator("[data-visited-block]")).to_have_text("1")
+    expect(live.page.locator("[data-visited-block]")).to_have_attribute("data-visited-block", "1")
     link = link_to(live, 3, sequence="A", token="5", layer="1", head="2", beat="2")
 
     other = open_link(elsewhere, link)
-    expect(elsewhere.locator("[data-visited-block]")).to_have_text("1")
+    expect(elsewhere.locator("[data-visited-block]")).to_have_attribute("data-visited-block", "1")
     visit = kernels_eye(engine, "A", 5, 1, 2).visits[1]
     other.expect_figure("visit.weight", f"{visit.weight:.4f}")
     place = {"token": "5", "layer": "1", "head": "2", "beat": "2", "sequence": "A"}
     until_equal(lambda: place_in(elsewhere), place)
 
 
-def test_a_place_that_is_not_there_is_corrected_in_the_address_and_said(live: LivePage) -> None:
+@pytest.mark.slow
+def test_a_location_that_does_not_exist_is_corrected_in_the_url_with_a_note(live: LivePage) -> None:
     live.open(block_size=4, num_blocks=16, tool=MICROSCOPE, slot=64, layer=9, kv_head=0)
     live.expect_figure("view.slot", "63")
     for sentence in (
-        "Slot is a whole number from 0 to 63: '64' became 63.",
-        "Layer is a whole number from 0 to 1: '9' became 1.",
+        "Slot must be a whole number from 0 to 63: '64' was changed to 63.",
+        "Layer must be a whole number from 0 to 1: '9' was changed to 1.",
     ):
         expect(live.page.get_by_text(sentence)).to_be_visible()
     until_equal(lambda: place_in(live.page), {"slot": "63", "layer": "1", "kv_head": "0"})

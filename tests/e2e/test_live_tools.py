@@ -1,4 +1,4 @@
-"""Looking into the running engine: a slot down to its bytes, the kernel beat by beat, on the embedded model."""
+"""Looking into the running engine: a slot down to its bytes, the kernel block by block, on the embedded model."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
 from engine import Engine, SamplingParams
-from engine.lab.kernels_eye import KernelView, kernels_eye
-from engine.lab.sharing_account import sharing_account, totals_of
-from engine.lab.slot_microscope import look_at_slot, place_in_words
+from engine.inspect.kernels_eye import KernelView, kernels_eye
+from engine.inspect.sharing_history import sharing_history, totals_of
+from engine.inspect.slot_microscope import look_at_slot, place_in_words
 from tests.helpers.app_server import AppServer
 from tests.helpers.live_page import LivePage
 from tests.helpers.map_page import cells_of
 from tests.helpers.page_watch import PageWatch
 from tests.helpers.waiting import until_equal
-from views.lab_sharing import NAMES
-from views.live_config import live_config
-from views.text_safe import visible_piece
+from views.browser.text_safe import visible_piece
+from views.live.config import live_config
+from views.live.sharing_history import NAMES
 
 PROMPT = "The quick brown fox jumps over"
 pytestmark = pytest.mark.embedded
@@ -50,6 +50,7 @@ def live(browser: Browser, embedded_server: AppServer) -> Iterator[LivePage]:
     context.close()
 
 
+@pytest.mark.slow
 def test_a_clicked_slot_is_explained_down_to_its_bytes_and_numbers(live: LivePage, engine: Engine) -> None:
     live.tool("Block tables")
     slot = live.page.locator(".st-key-memory_map rect[data-kind='slot'][data-block='0'][data-off='2']")
@@ -83,13 +84,14 @@ def numbers(rows: Locator, column: int) -> list[float]:
     return [float(cells[column]) for cells in cells_of(rows, "td")]
 
 
-def test_a_slot_that_nobody_wrote_says_so(live: LivePage) -> None:
+def test_an_unwritten_slot_is_reported(live: LivePage) -> None:
     live.tool("Slot microscope")
     live.set_number("Slot", 79)
     live.expect_figure("view.block_id", "19")
-    expect(live.page.get_by_text("Nothing was ever written here")).to_be_visible()
+    expect(live.page.get_by_text("Nothing has been written here yet")).to_be_visible()
 
 
+@pytest.mark.slow
 def test_the_kernel_is_followed_block_by_block_to_its_own_output(live: LivePage, engine: Engine) -> None:
     live.tool("Kernel's eye")
     chosen = live.page.locator("[data-testid=stMain]").get_by_label("Sequence", exact=True)
@@ -101,12 +103,12 @@ def test_the_kernel_is_followed_block_by_block_to_its_own_output(live: LivePage,
     view = kernels_eye(engine, seq_id, position, 4, 5)
     assert len(view.visits) == 3
     assert view.agrees
-    for beat in range(1, len(view.visits) + 1):
-        assert_beat(live, view, beat)
+    for number in range(1, len(view.visits) + 1):
+        assert_visit(live, view, number)
         live.move_slider("beat", 1)
-    division = live.page.locator("[data-beat='divide'] td").first
-    expect(division).to_have_text(f"log of the sum of exp(score): {view.log_sum_exp:.6f}")
-    notice = live.page.get_by_text("Worked out block by block")
+    division = live.page.locator("[data-part='divide'] td").first
+    expect(division).to_have_text(f"log-sum-exp of the scores: {view.log_sum_exp:.6f}")
+    notice = live.page.get_by_text("Computed twice for the same query")
     expect(notice).to_contain_text(f"differ by at most {view.largest_difference:.2g}")
     rows = live.unfold_table(f"What token {position} of {seq_id} reads: weight of each physical block")
     until_equal(lambda: numbers(rows, 1), [visit.block_id for visit in view.visits])
@@ -114,18 +116,18 @@ def test_the_kernel_is_followed_block_by_block_to_its_own_output(live: LivePage,
     assert sum(numbers(rows, 5)) == pytest.approx(1, abs=1e-5)
 
 
-def assert_beat(live: LivePage, view: KernelView, beat: int) -> None:
+def assert_visit(live: LivePage, view: KernelView, number: int) -> None:
     """Scores, running figures and the line of source, at one block."""
-    visit = view.visits[beat - 1]
-    expect(live.page.locator("[data-visited-block]")).to_have_text(str(visit.block_id))
+    visit = view.visits[number - 1]
+    expect(live.page.locator("[data-visited-block]")).to_have_attribute("data-visited-block", str(visit.block_id))
     live.expect_figure("visit.total", f"{visit.total:.4f}")
     live.expect_figure("visit.maximum", f"{visit.maximum:.4f}")
     live.expect_figure("visit.weight", f"{visit.weight:.4f}")
-    scores = live.page.locator("[data-beat='score'] td").first
+    scores = live.page.locator("[data-part='score'] td").first
     shown = pytest.approx([token.score for token in visit.tokens], abs=1e-4)
     until_equal(lambda: [float(score) for score in scores.inner_text().split()], shown)
     for line in view.source[:-1]:
-        source = live.page.locator(f"[data-beat='{line.beat}'] td").last
+        source = live.page.locator(f"[data-part='{line.part}'] td").last
         expect(source).to_contain_text(line.text)
         expect(source).to_contain_text(f"{line.file}, line {line.number}")
 
@@ -143,16 +145,16 @@ def told_account(engine: Engine, step: int) -> list[list[str]]:
             "" if entry.block_id is None else str(entry.block_id),
             "" if entry.ref_cnt_before is None else f"{entry.ref_cnt_before} → {entry.ref_cnt_after}",
         ]
-        for entry in sharing_account(engine.trace)
+        for entry in sharing_history(engine.trace)
         if entry.step == step
     ]
 
 
-def test_the_count_falls_from_two_to_one_as_the_copy_is_made(live: LivePage, engine: Engine) -> None:
+def test_ref_cnt_falls_from_two_to_one_on_the_copy(live: LivePage, engine: Engine) -> None:
     live.tool("Forks and copies")
-    live.expect_figure("totals.num_falls_to_one", "1")
+    live.expect_figure("totals.num_to_one_reference", "1")
     until_equal(lambda: shown_account(live, 2), told_account(engine, 2))
-    [copy] = [entry for entry in sharing_account(engine.trace) if entry.kind == "copy"]
+    [copy] = [entry for entry in sharing_history(engine.trace) if entry.kind == "copy"]
     assert (copy.step, copy.ref_cnt_before, copy.ref_cnt_after) == (2, 2, 1)
     slow = live.page.locator(".st-key-slow_map")
     shared = slow.locator(f".blk[data-block='{copy.block_id}']")
@@ -164,7 +166,8 @@ def test_the_count_falls_from_two_to_one_as_the_copy_is_made(live: LivePage, eng
     expect(shared).to_have_attribute("aria-label", re.compile("ref_cnt 1"))
 
 
-def test_beams_die_and_hand_their_blocks_on(page: Page, embedded_server: AppServer) -> None:
+@pytest.mark.slow
+def test_pruned_beams_free_their_blocks_for_others(page: Page, embedded_server: AppServer) -> None:
     live = LivePage(page, embedded_server.url).open(block_size=2, num_blocks=60, beams=3, max_tokens=8)
     live.setting("Prompt").fill("Once upon a time")
     live.add()
@@ -174,10 +177,10 @@ def test_beams_die_and_hand_their_blocks_on(page: Page, embedded_server: AppServ
     engine.add_request("Once upon a time", SamplingParams(temperature=0.7, max_tokens=8, beam_width=3, seed=0))
     for _ in range(6):
         engine.step()
-    account = sharing_account(engine.trace)
+    account = sharing_history(engine.trace)
     totals = totals_of(account)
-    assert totals.num_deaths and totals.num_inherited
-    for name in ("num_forks", "num_copies", "num_deaths", "num_inherited"):
+    assert totals.num_pruned and totals.num_reused
+    for name in ("num_forks", "num_copies", "num_pruned", "num_reused"):
         live.expect_figure(f"totals.{name}", str(getattr(totals, name)))
-    last = max(entry.step for entry in account if entry.kind in ("fork", "copy", "death"))
+    last = max(entry.step for entry in account if entry.kind in ("fork", "copy", "prune"))
     until_equal(lambda: shown_account(live, last), told_account(engine, last))

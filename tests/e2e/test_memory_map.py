@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, WebSocket, expect
 
-from engine.usage import usage_of
+from engine.trace.usage import usage_of
 from tests.helpers.app_server import ROOT, AppServer, running_app
-from tests.helpers.map_page import go_to, grab_left_end, label, lit, open_map, picture, table_rows
+from tests.helpers.map_page import go_to, grab_left_end, label, lit, open_map, picture, same_picture, table_rows
 from tests.helpers.map_traces import busy, large
 from tests.helpers.waiting import until, until_equal
-from views.tables import sequences_frame
+from views.elements.tables import sequences_frame
 
 APPS = ROOT / "tests" / "e2e" / "apps"
 SVG = "{http://www.w3.org/2000/svg}"
@@ -23,7 +23,7 @@ SVG = "{http://www.w3.org/2000/svg}"
 # ---- time ---------------------------------------------------------------------------------------------
 
 
-def test_the_picture_follows_the_drag_and_python_hears_of_it_on_release(page: Page, maps: AppServer) -> None:
+def test_the_picture_follows_the_drag_and_python_is_told_on_release(page: Page, maps: AppServer) -> None:
     the_map = open_map(page, maps, "scene=fox&position=0")
     expect(page.get_by_text("runs=1 position=0")).to_be_visible()
     y = grab_left_end(the_map.locator("input.range"))
@@ -52,6 +52,7 @@ KEYS = [
 ]
 
 
+@pytest.mark.slow
 def test_every_key_has_a_button_and_both_do_the_same(page: Page, maps: AppServer) -> None:
     the_map = open_map(page, maps, "scene=fox&position=3")
     for key, name, expected in KEYS:
@@ -63,6 +64,7 @@ def test_every_key_has_a_button_and_both_do_the_same(page: Page, maps: AppServer
         expect(label(the_map)).to_have_text(expected)
 
 
+@pytest.mark.slow
 def test_space_plays_and_pauses_and_play_starts_over_at_the_end(page: Page, maps: AppServer) -> None:
     the_map = open_map(page, maps, "scene=fox&position=8")
     slider, speed = the_map.locator("input.range"), the_map.get_by_label("Speed, frames a second")
@@ -79,21 +81,22 @@ def test_space_plays_and_pauses_and_play_starts_over_at_the_end(page: Page, maps
     expect(the_map.get_by_role("button", name="Play (space)")).to_be_visible()
 
 
-def test_a_step_back_is_the_same_picture_again(page: Page, maps: AppServer) -> None:
+def test_stepping_back_draws_the_same_picture(page: Page, maps: AppServer) -> None:
     the_map = open_map(page, maps, "scene=busy&position=11")
     before = picture(the_map)
     for _ in range(5):
         the_map.get_by_role("button", name="Step forward").click()
     expect(label(the_map)).to_have_text("Step 16")
-    until(lambda: picture(the_map) != before, what="another picture")
+    until(lambda: not same_picture(picture(the_map), before), what="another picture")
     for _ in range(5):
         the_map.get_by_role("button", name="Step back").click()
     expect(label(the_map)).to_have_text("Step 11")
-    until(lambda: picture(the_map) == before, what="the same picture again")
+    until(lambda: same_picture(picture(the_map), before), what="the same picture again")
 
 
 @pytest.mark.parametrize("frames", [(12, 3, 29, 0, 17)], ids=["in and out of order"])
-def test_the_tables_in_words_are_the_engines(page: Page, maps: AppServer, frames: tuple[int, ...]) -> None:
+@pytest.mark.slow
+def test_the_data_tables_equal_the_engines_state(page: Page, maps: AppServer, frames: tuple[int, ...]) -> None:
     the_map = open_map(page, maps, "scene=busy")
     the_map.get_by_text("The same as text and tables").click()
     trace = busy()
@@ -107,6 +110,7 @@ def test_the_tables_in_words_are_the_engines(page: Page, maps: AppServer, frames
         until_equal(lambda: [row[1:5] for row in table_rows(the_map, "Sequences")], sequences)
 
 
+@pytest.mark.slow
 def test_a_long_run_jumps_to_any_frame_and_back(page: Page, maps: AppServer) -> None:
     """124 frames, 1,024 blocks: over several keyframes, in both directions, drawn small."""
     the_map = open_map(page, maps, "scene=large")
@@ -119,14 +123,15 @@ def test_a_long_run_jumps_to_any_frame_and_back(page: Page, maps: AppServer) -> 
         expect(the_map.locator("svg .grid .heading").first).to_have_text(f"physical memory: {counts}")
 
 
-def test_the_address_sets_the_frame_and_a_reload_keeps_it(page: Page, maps: AppServer) -> None:
+def test_the_url_sets_the_frame_and_a_reload_keeps_it(page: Page, maps: AppServer) -> None:
     the_map = open_map(page, maps, "scene=fox&position=5")
     expect(label(the_map)).to_have_text("Step 5")
     page.reload()
     expect(label(page.locator(".st-key-map"))).to_have_text("Step 5")
 
 
-def test_new_frames_arrive_in_the_same_map_which_follows_only_from_the_end(page: Page, maps: AppServer) -> None:
+@pytest.mark.slow
+def test_new_frames_are_followed_only_from_the_last_frame(page: Page, maps: AppServer) -> None:
     the_map = open_map(page, maps, "scene=fox&grow=3")
     expect(label(the_map)).to_have_text("Step 3")
     the_map.locator("svg.picture").evaluate("svg => svg.mark = 'the same'")
@@ -140,7 +145,8 @@ def test_new_frames_arrive_in_the_same_map_which_follows_only_from_the_end(page:
     assert the_map.locator("svg.picture").evaluate("svg => svg.mark") == "the same"
 
 
-def test_live_frames_go_on_over_a_line_that_is_cut(page: Page, tmp_path: Path) -> None:
+@pytest.mark.slow
+def test_live_frames_resume_after_a_lost_websocket(page: Page, tmp_path: Path) -> None:
     """Two steps a connection: six steps need three. Nothing is sent twice, nothing is lost, nothing reruns."""
     with running_app(APPS / "live_map_app.py", tmp_path / "server.log", {"PYTHONPATH": str(ROOT)}) as server:
         received: list[str] = []
@@ -167,7 +173,8 @@ def steps_in(messages: list[str]) -> list[int]:
     return [frame["step"] for message in messages for frame in json.loads(message)["frames"]]
 
 
-def test_a_map_that_is_taken_away_and_brought_back_works_again(page: Page, maps: AppServer) -> None:
+@pytest.mark.slow
+def test_a_map_that_is_unmounted_and_remounted_works(page: Page, maps: AppServer) -> None:
     the_map = open_map(page, maps, "scene=fox&position=2&toggle=1&second=reservation")
     the_map.get_by_label("Speed, frames a second").select_option("0.5")
     the_map.get_by_role("button", name="Play (space)").click()
@@ -185,7 +192,7 @@ def test_a_map_that_is_taken_away_and_brought_back_works_again(page: Page, maps:
 # ---- pointing -----------------------------------------------------------------------------------------
 
 
-def test_a_token_lights_its_row_its_block_and_its_slot(page: Page, maps: AppServer) -> None:
+def test_a_token_highlights_its_row_its_block_and_its_slot(page: Page, maps: AppServer) -> None:
     the_map = open_map(page, maps, "scene=fox&position=7")
     the_map.locator(".tok[data-pos='5']").hover()
     expect(lit(the_map, ".row")).to_have_attribute("data-logical", "1")
@@ -198,7 +205,8 @@ def test_a_token_lights_its_row_its_block_and_its_slot(page: Page, maps: AppServ
     expect(the_map.locator(".lit")).to_have_count(0)
 
 
-def test_a_row_and_a_block_light_the_others_by_keyboard_alone(page: Page, maps: AppServer) -> None:
+@pytest.mark.slow
+def test_a_row_and_a_block_highlight_the_others_by_keyboard_alone(page: Page, maps: AppServer) -> None:
     the_map = open_map(page, maps, "scene=fox&position=7")
     the_map.locator(".row[data-logical='0']").focus()
     expect(lit(the_map, ".blk")).to_have_attribute("data-block", "6")
@@ -213,10 +221,11 @@ def test_a_row_and_a_block_light_the_others_by_keyboard_alone(page: Page, maps: 
     expect(page.get_by_text("block=1 slot=None seq_id=A logical=1")).to_be_visible()
 
 
+@pytest.mark.slow
 def test_tab_visits_each_part_once_and_arrows_move_inside(page: Page, maps: AppServer) -> None:
     the_map = open_map(page, maps, "scene=fox&position=7")
     the_map.get_by_text("Export", exact=True).focus()
-    for part in (".tok[data-pos='0']", ".row[data-logical='0']", ".blk[data-block='0']"):
+    for part in (".log summary", ".tok[data-pos='0']", ".row[data-logical='0']", ".blk[data-block='0']"):
         page.keyboard.press("Tab")
         expect(the_map.locator(part)).to_be_focused()
     page.keyboard.press("ArrowRight")
@@ -226,7 +235,8 @@ def test_tab_visits_each_part_once_and_arrows_move_inside(page: Page, maps: AppS
     expect(the_map.locator(".blk[data-block='1']")).to_be_focused()
 
 
-def test_a_token_is_followed_by_keyboard_and_let_go_by_escape(page: Page, maps: AppServer) -> None:
+@pytest.mark.slow
+def test_a_token_is_selected_by_keyboard_and_cleared_by_escape(page: Page, maps: AppServer) -> None:
     the_map = open_map(page, maps, "scene=fox&position=7")
     the_map.locator(".tok[data-pos='0']").focus()
     for _ in range(9):
@@ -242,14 +252,15 @@ def test_a_token_is_followed_by_keyboard_and_let_go_by_escape(page: Page, maps: 
     expect(the_map.locator(".lit")).to_have_count(0)
 
 
-def test_a_shared_block_lights_in_both_tables(page: Page, maps: AppServer) -> None:
+def test_a_shared_block_is_highlighted_in_both_tables(page: Page, maps: AppServer) -> None:
     the_map = open_map(page, maps, "scene=two_answers&position=2")
     the_map.locator(".blk[data-block='0'] .name").hover()
     expect(lit(the_map, ".row")).to_have_count(2)
     expect(the_map.locator(".readout")).to_contain_text("ref_cnt 2")
 
 
-def test_the_same_token_lights_in_every_map_of_the_page(page: Page, maps: AppServer) -> None:
+@pytest.mark.slow
+def test_the_same_token_is_highlighted_in_every_map(page: Page, maps: AppServer) -> None:
     the_map = open_map(page, maps, "scene=fox&position=7&second=reservation")
     other = page.locator(".st-key-second")
     expect(other.locator(".hit").first).to_be_visible()

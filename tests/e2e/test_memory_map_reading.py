@@ -13,12 +13,12 @@ from playwright.sync_api import Browser, Locator, Page, expect
 
 from tests.helpers.accessibility import violations_of
 from tests.helpers.app_server import ROOT, AppServer
-from tests.helpers.map_page import label, open_map, table_rows
+from tests.helpers.map_page import grab_left_end, label, open_map, table_rows
 from tests.helpers.map_traces import HOSTILE_WORDS, SCENES, fox
 from tests.helpers.waiting import until, until_equal
-from views.frames import frames_payload
-from views.narration import step_text
-from views.text_safe import visible_piece
+from views.browser.text_safe import visible_piece
+from views.memory_map.frames import frames_payload
+from views.memory_map.narration import headline, sentences
 
 APPS = ROOT / "tests" / "e2e" / "apps"
 SVG = "{http://www.w3.org/2000/svg}"
@@ -27,10 +27,11 @@ SVG = "{http://www.w3.org/2000/svg}"
 # ---- reading ------------------------------------------------------------------------------------------
 
 
-def test_the_live_region_says_the_frame_and_keeps_quiet_while_dragging(page: Page, maps: AppServer) -> None:
+@pytest.mark.slow
+def test_the_live_region_announces_the_frame_but_not_during_a_drag(page: Page, maps: AppServer) -> None:
     the_map = open_map(page, maps, "scene=fox&position=4")
     said = the_map.get_by_role("status")
-    expect(said).to_have_text(step_text(fox(), 4))
+    expect(said).to_have_text(headline(fox().events_of(4)))
     expect(said).to_have_attribute("aria-live", "polite")
     box = the_map.locator("input.range").bounding_box()
     assert box is not None
@@ -41,7 +42,18 @@ def test_the_live_region_says_the_frame_and_keeps_quiet_while_dragging(page: Pag
     expect(said).to_have_attribute("aria-live", "polite")
 
 
-def test_hostile_words_are_shown_as_they_are(page: Page, maps: AppServer) -> None:
+@pytest.mark.slow
+def test_all_events_of_a_step_are_one_click_away(page: Page, maps: AppServer) -> None:
+    the_map = open_map(page, maps, "scene=fox&position=4")
+    everything = sentences(fox().events_of(4))
+    the_map.get_by_text(f"{len(everything)} events").click()
+    expect(the_map.locator(".log li:visible")).to_have_text(everything)
+    page.keyboard.press("Escape")
+    expect(the_map.locator(".log li:visible")).to_have_count(0)
+
+
+@pytest.mark.slow
+def test_hostile_text_is_shown_verbatim(page: Page, maps: AppServer) -> None:
     the_map = open_map(page, maps, "scene=hostile")
     the_map.get_by_text("The same as text and tables").click()
     words = list(map(visible_piece, HOSTILE_WORDS[:-1]))
@@ -54,7 +66,8 @@ def slots_in_words(the_map: Locator) -> str:
     return " ".join(row[4] for row in table_rows(the_map, "Physical blocks"))
 
 
-def test_tokens_of_blanks_can_be_seen_and_told_apart(page: Page, maps: AppServer) -> None:
+@pytest.mark.slow
+def test_whitespace_tokens_are_visible_and_distinct(page: Page, maps: AppServer) -> None:
     """tokenizers' whitespace tokens: visible marks, with the token's id."""
     the_map = open_map(page, maps, "scene=blanks&position=5")
     until_equal(the_map.locator(".tok").all_text_contents, ["Blanks", "··", "a", "↵↵↵", "⇥", "b"])
@@ -66,7 +79,7 @@ def test_tokens_of_blanks_can_be_seen_and_told_apart(page: Page, maps: AppServer
 
 
 @pytest.mark.parametrize("width", [375, 1024])
-def test_holders_never_cover_the_number_of_their_block(page: Page, maps: AppServer, width: int) -> None:
+def test_owner_labels_never_cover_the_block_id(page: Page, maps: AppServer, width: int) -> None:
     page.set_viewport_size({"width": width, "height": 768})
     trace = SCENES["beams"]()
     the_map = open_map(page, maps, f"scene=beams&position={trace.num_steps - 1}")
@@ -86,7 +99,7 @@ GAP_BEFORE_STATE = """blocks => blocks.map(blk => blk.querySelector('.ref').getB
 
 
 @pytest.mark.parametrize("width", [1024, 1280])
-def test_the_state_of_a_block_never_covers_its_number(page: Page, maps: AppServer, width: int) -> None:
+def test_the_status_of_a_block_never_covers_its_id(page: Page, maps: AppServer, width: int) -> None:
     page.set_viewport_size({"width": width, "height": 900})
     the_map = open_map(page, maps, "scene=crowded")
     with_state = the_map.locator(".blk:has(.ref:not(:empty))")
@@ -103,7 +116,7 @@ def test_the_state_of_a_block_never_covers_its_number(page: Page, maps: AppServe
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("query", ["scene=busy&position=12&second=reservation", "scene=fox&position=7"])
-def test_axe_finds_nothing(browser: Browser, maps: AppServer, scheme: str, query: str) -> None:
+def test_no_accessibility_violation(browser: Browser, maps: AppServer, scheme: str, query: str) -> None:
     context = browser.new_context(color_scheme=scheme, reduced_motion="reduce")  # type: ignore[arg-type]
     page = context.new_page()
     the_map = open_map(page, maps, query)
@@ -117,7 +130,7 @@ PAGE_RULES = {"landmark-one-main", "page-has-heading-one", "region", "landmark-b
 
 
 @pytest.mark.parametrize("scene", ["fox", "busy", "gaps", "two_answers", "hostile"])
-def test_a_phone_shows_all_of_it(browser: Browser, maps: AppServer, scene: str) -> None:
+def test_the_map_fits_a_phone(browser: Browser, maps: AppServer, scene: str) -> None:
     """At 375 pixels no word of the picture leaves it, and the page does not scroll sideways."""
     context = browser.new_context(viewport={"width": 375, "height": 812}, reduced_motion="reduce")
     page = context.new_page()
@@ -135,22 +148,65 @@ STICKS_OUT = """svg => [...svg.querySelectorAll('text')]
 
 # ---- motion -------------------------------------------------------------------------------------------
 
-GHOSTS = """root => {
-    root.querySelector('button[aria-label^="Step forward"]').click();
-    return [...root.querySelectorAll('.ghost')].map(g => g.getAnimations()[0].effect.getTiming().duration);
+STEP = """map => {
+    const root = map.getRootNode();
+    const step = () => root.querySelector('button[aria-label^="Step forward"]').click();
+    const moving = () => root.getAnimations().filter(move => !(move instanceof CSSTransition));
+    const told = move => [move.effect.target.classList[0], move.effect.getTiming().duration];
+    step();
+    const before = moving();
+    const first = before.map(told);
+    step();
+    return [first.sort(), before.map(move => move.playState)];
 }"""
+COUNT_MOVES = """
+    window.moves = 0;
+    const animate = Element.prototype.animate;
+    Element.prototype.animate = function (...how) {
+        window.moves += this.closest(".stage") ? 1 : 0;
+        return animate.apply(this, how);
+    };
+"""
 
 
-@pytest.mark.parametrize(("motion", "durations"), [("no-preference", [200]), ("reduce", [])])
-def test_a_change_moves_once_and_fast_or_not_at_all(
-    browser: Browser, maps: AppServer, motion: str, durations: list[int]
+@pytest.mark.parametrize(
+    ("motion", "moves"),
+    [
+        ("no-preference", [["ghost", 300], ["piece", 300], ["piece", 300], ["slot", 300], ["slot", 300]]),
+        ("reduce", []),
+    ],
+)
+def test_a_copy_on_write_animates_once_and_the_next_frame_ends_it(
+    browser: Browser, maps: AppServer, motion: str, moves: list[list[object]]
 ) -> None:
+    """A block splits and two tokens go into their slots: 300 ms, or nothing where motion is unwanted."""
     context = browser.new_context(reduced_motion=motion)  # type: ignore[arg-type]
     page = context.new_page()
-    the_map = open_map(page, maps, "scene=fox&position=6")
-    assert the_map.locator(".mm").evaluate(GHOSTS) == durations
-    expect(label(the_map)).to_have_text("Step 7")
+    the_map = open_map(page, maps, "scene=two_answers&position=1")
+    shown, states = the_map.locator(".mm").evaluate(STEP)
+    assert shown == moves
+    assert states == ["idle"] * len(moves)
+    expect(label(the_map)).to_have_text("Step 3")
     expect(the_map.locator(".ghost")).to_have_count(0)
+    context.close()
+
+
+def test_nothing_animates_during_a_drag(browser: Browser, maps: AppServer) -> None:
+    context = browser.new_context(reduced_motion="no-preference")
+    page = context.new_page()
+    page.add_init_script(COUNT_MOVES)
+    the_map = open_map(page, maps, "scene=two_answers&position=0")
+    y = grab_left_end(the_map.locator("input.range"))
+    box = the_map.locator("input.range").bounding_box()
+    assert box is not None
+    for frame in (1, 2):
+        page.mouse.move(box["x"] + box["width"] * frame / 5, y)
+        expect(label(the_map)).to_have_text(f"Step {frame}")
+    assert page.evaluate("moves") == 0
+    page.mouse.up()
+    page.keyboard.press("ArrowRight")
+    expect(label(the_map)).to_have_text("Step 3")
+    until(lambda: page.evaluate("moves") > 0, what="a step by key that moves")
     context.close()
 
 
@@ -164,7 +220,8 @@ def export(the_map: Locator, item: str) -> bytes:
     return Path(download.value.path()).read_bytes()
 
 
-def test_the_svg_stands_alone(page: Page, maps: AppServer) -> None:
+@pytest.mark.slow
+def test_the_exported_svg_is_self_contained(page: Page, maps: AppServer) -> None:
     the_map = open_map(page, maps, "scene=busy&position=12")
     text = export(the_map, "SVG picture").decode()
     root = ET.fromstring(text)
@@ -175,6 +232,7 @@ def test_the_svg_stands_alone(page: Page, maps: AppServer) -> None:
     assert set(re.findall(r"url\([^#]*#([\w-]+)", text)) <= ids
 
 
+@pytest.mark.slow
 def test_the_export_menu_closes_when_left(page: Page, maps: AppServer) -> None:
     the_map = open_map(page, maps, "scene=fox&position=7")
     item = the_map.get_by_role("button", name="PNG picture")
@@ -187,6 +245,7 @@ def test_the_export_menu_closes_when_left(page: Page, maps: AppServer) -> None:
     expect(item).to_be_hidden()
 
 
+@pytest.mark.slow
 def test_the_png_is_twice_the_svgs_size(page: Page, maps: AppServer) -> None:
     the_map = open_map(page, maps, "scene=fox&position=7")
     root = ET.fromstring(export(the_map, "SVG picture"))
@@ -196,7 +255,8 @@ def test_the_png_is_twice_the_svgs_size(page: Page, maps: AppServer) -> None:
     assert (width, height) == (2 * int(float(root.get("width", 0))), 2 * int(float(root.get("height", 0))))
 
 
-def test_the_frames_leave_as_they_came(page: Page, maps: AppServer) -> None:
+@pytest.mark.slow
+def test_the_exported_frames_equal_the_payload(page: Page, maps: AppServer) -> None:
     the_map = open_map(page, maps, "scene=two_answers")
     exported = json.loads(export(the_map, "Frames as JSON"))
     assert exported == frames_payload(SCENES["two_answers"](), title="two_answers")

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import re
 
+import pytest
 from playwright.sync_api import Page, expect
 
+from course.pages import READY
 from tests.helpers.app_server import AppServer
 from tests.helpers.waiting import until_equal
-from views.course import READY
 
 
+@pytest.mark.slow
 def test_the_machine_that_runs_these_tests_is_ready(page: Page, app_server: AppServer) -> None:
     page.goto(f"{app_server.url}/{READY.url_path}")
     page.get_by_role("button", name="Check this machine").click()

@@ -12,11 +12,14 @@ from urllib.parse import parse_qsl, urlparse
 import pytest
 from playwright.sync_api import Browser, expect
 
+from course.batch.lesson import LESSON as BATCH
+from course.pages import ROOM
 from tests.helpers.bad_network import Relay, relay_to
 from tests.helpers.mortal_server import MortalServer
 from tests.helpers.room_page import PATIENCE, RoomPage
 
-BATCH = "Memory across a batch"
+pytestmark = pytest.mark.slow  # faults of network and server are rare
+
 SECONDS_UNTIL_FORGOTTEN = 2
 LONG_AND_SHORT = pytest.mark.parametrize(
     "seconds", [pytest.param(1, id="known still"), pytest.param(5, id="forgotten by then")]
@@ -65,20 +68,20 @@ def code(tabs: list[RoomPage]) -> str:
 
 def expect_all_at_work(tabs: list[RoomPage], value: str) -> None:
     """On the page, at the value, in the room, and still led by the presenter."""
-    expect(tabs[0].words).to_have_text("You present. 2 of 2 attendees are here. Stuck: 0.", timeout=PATIENCE)
+    expect(tabs[0].words).to_have_text("You are presenting. 2 of 2 attendees are here. Stuck: 0.", timeout=PATIENCE)
     for tab in tabs[1:]:
-        expect(tab.words).to_have_text("You follow the presenter.", timeout=PATIENCE)
+        expect(tab.words).to_have_text("You are following the presenter.", timeout=PATIENCE)
     for tab in tabs:
         tab.expect_page(BATCH)
         expect(tab.slider).to_have_value(value, timeout=PATIENCE)
 
 
 @LONG_AND_SHORT
-def test_the_network_goes_away_and_everybody_is_where_they_were(
+def test_every_tab_keeps_its_position_after_a_lost_network(
     tabs: list[RoomPage], code: str, network: Relay, seconds: int
 ) -> None:
     network.cut()
-    expect(tabs[1].words).to_have_text("The connection is lost. It is being looked for.", timeout=PATIENCE)
+    expect(tabs[1].words).to_have_text("The connection is lost. Reconnecting.", timeout=PATIENCE)
     tabs[0].page.wait_for_timeout(seconds * 1000)
     network.mend()
     expect_all_at_work(tabs, "3")
@@ -90,12 +93,12 @@ def test_the_network_goes_away_and_everybody_is_where_they_were(
 
 
 @LONG_AND_SHORT
-def test_what_the_presenter_does_without_a_network_reaches_everybody_afterwards(
+def test_moves_made_offline_are_sent_after_reconnecting(
     tabs: list[RoomPage], code: str, network: Relay, seconds: int
 ) -> None:
     network.cut()
     tabs[0].press_in_map("ArrowRight")  # before the dialog comes
-    expect(tabs[0].words).to_have_text("The connection is lost. It is being looked for.", timeout=PATIENCE)
+    expect(tabs[0].words).to_have_text("The connection is lost. Reconnecting.", timeout=PATIENCE)
     tabs[0].page.wait_for_timeout(seconds * 1000)
     network.mend()
     expect_all_at_work(tabs, "4")
@@ -103,11 +106,9 @@ def test_what_the_presenter_does_without_a_network_reaches_everybody_afterwards(
     expect_all_at_work(tabs, "3")
 
 
-def test_the_server_is_killed_and_everybody_is_where_they_were_in_the_same_room(
-    tabs: list[RoomPage], code: str, server: MortalServer
-) -> None:
+def test_every_tab_keeps_its_room_after_a_server_restart(tabs: list[RoomPage], code: str, server: MortalServer) -> None:
     server.kill()
-    expect(tabs[1].words).to_have_text("The connection is lost. It is being looked for.", timeout=PATIENCE)
+    expect(tabs[1].words).to_have_text("The connection is lost. Reconnecting.", timeout=PATIENCE)
     server.start()
     expect_all_at_work(tabs, "3")
     expect(tabs[0].slider).to_be_focused()
@@ -118,7 +119,7 @@ def test_the_server_is_killed_and_everybody_is_where_they_were_in_the_same_room(
     assert "Traceback" not in server.app.log
 
 
-def test_attendees_wait_for_the_presenter_who_comes_back_with_the_token(
+def test_attendees_wait_for_a_presenter_who_returns_with_the_token(
     tabs: list[RoomPage], code: str, server: MortalServer, browser: Browser, network: Relay
 ) -> None:
     """The presenter's machine is gone when the server comes back: nobody else can open the room."""
@@ -128,7 +129,7 @@ def test_attendees_wait_for_the_presenter_who_comes_back_with_the_token(
     server.start()
     for tab in tabs[1:]:
         expect(tab.words).to_have_text(
-            "This room is not open on this server now. It comes back with its presenter.", timeout=PATIENCE
+            "This room is not open on this server now. It reopens when its presenter reconnects.", timeout=PATIENCE
         )
     context = browser.new_context(reduced_motion="reduce")
     context.add_init_script(f"sessionStorage.getItem('room') ?? sessionStorage.setItem('room', {storage!r})")
@@ -137,17 +138,17 @@ def test_attendees_wait_for_the_presenter_who_comes_back_with_the_token(
     expect_all_at_work(tabs, "4")
 
 
-def test_a_tab_closed_in_the_middle_of_its_reply_leaves_the_room_to_the_others(tabs: list[RoomPage], code: str) -> None:
+def test_a_tab_closed_during_its_reply_frees_its_blocks(tabs: list[RoomPage], code: str) -> None:
     """Its prompt goes on for a minute, in case the tab comes back; `test_room.py` of the units holds what follows."""
-    tabs[0].turn_to("Room")
+    tabs[0].turn_to(ROOM)
     for tab in tabs[1:]:
-        tab.expect_page("Room")
+        tab.expect_page(ROOM)
         tab.expect_engine()
         tab.send(f"prompt of {tab.page.url[-3:]}")
     tabs[0].button("Step").click()
     tabs[0].expect_figure("step", "1")
     tabs[2].page.close()
-    expect(tabs[0].words).to_have_text("You present. 1 of 2 attendees are here. Stuck: 0.", timeout=PATIENCE)
+    expect(tabs[0].words).to_have_text("You are presenting. 1 of 2 attendees are here. Stuck: 0.", timeout=PATIENCE)
     tabs[0].button("Run").click()
     expect(tabs[1].page.locator("[data-request][data-status=finished]")).to_have_count(2, timeout=PATIENCE)
     tabs[1].expect_figure("used", "0")

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 
+import pytest
+
 from benchmarks.room_kill import measure
 
+pytestmark = pytest.mark.slow  # a server that is killed is rare
 
-def test_everybody_is_back_on_page_position_and_settings_after_the_server_was_killed() -> None:
+
+def test_every_tab_restores_page_position_and_settings_after_a_server_kill() -> None:
     with ThreadPoolExecutor(max_workers=1) as pool:  # the browser's driver keeps a loop running in this thread
         found = pool.submit(measure, 8, "tiny-random").result()
     assert found["on_the_lesson_before"] == 8

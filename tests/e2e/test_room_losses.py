@@ -8,11 +8,12 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
+from course.batch.lesson import LESSON as BATCH
 from tests.helpers.app_server import AppServer
 from tests.helpers.bad_network import lose_next, num_lost
 from tests.helpers.room_page import PATIENCE, RoomPage
 
-BATCH = "Memory across a batch"
+pytestmark = pytest.mark.slow  # a lost connection is rare
 
 
 @pytest.fixture(scope="module")
@@ -42,7 +43,7 @@ def expect_both_at(room: tuple[RoomPage, RoomPage], value: int) -> None:
         expect(tab.page).to_have_url(re.compile(rf"requests={value}\b"), timeout=PATIENCE)
 
 
-def test_where_the_slider_was_left_is_reported_again(room: tuple[RoomPage, RoomPage]) -> None:
+def test_a_lost_slider_report_is_sent_again(room: tuple[RoomPage, RoomPage]) -> None:
     _presenter, ada = room
     ada.mode.click()
     lose_next(ada.page, '"position"')
@@ -53,7 +54,7 @@ def test_where_the_slider_was_left_is_reported_again(room: tuple[RoomPage, RoomP
     expect(ada.slider).to_have_value("5", timeout=PATIENCE)
 
 
-def test_where_the_presenter_went_is_told_again_on_the_next_line(room: tuple[RoomPage, RoomPage]) -> None:
+def test_a_lost_presenter_move_is_sent_again_on_the_next_connection(room: tuple[RoomPage, RoomPage]) -> None:
     presenter, _ada = room
     lose_next(presenter.page, '"place"')
     presenter.press_in_map("ArrowLeft")
@@ -61,7 +62,7 @@ def test_where_the_presenter_went_is_told_again_on_the_next_line(room: tuple[Roo
     assert num_lost(presenter.page) == 1
 
 
-def test_who_follows_asks_again_for_the_page(room: tuple[RoomPage, RoomPage]) -> None:
+def test_a_follower_requests_a_lost_page_again(room: tuple[RoomPage, RoomPage]) -> None:
     presenter, ada = room
     lose_next(ada.page, "follow=")
     presenter.press_in_map("ArrowLeft")
@@ -69,7 +70,7 @@ def test_who_follows_asks_again_for_the_page(room: tuple[RoomPage, RoomPage]) ->
     assert num_lost(ada.page) == 2
 
 
-def test_an_old_report_that_comes_along_with_a_click_is_no_news(room: tuple[RoomPage, RoomPage]) -> None:
+def test_a_stale_report_sent_with_a_click_is_ignored(room: tuple[RoomPage, RoomPage]) -> None:
     """Who explored has reported a place. Following drops it on the server, and the next click brings it again."""
     presenter, ada = room
     ada.mode.click()

@@ -8,15 +8,13 @@ import urllib.request
 import pytest
 from playwright.sync_api import BrowserContext, Page, expect
 
+from course.reserved_space.lesson import LESSON as RESERVED_SPACE
 from tests.helpers.app_server import AppServer
-from views.course import RESERVED_SPACE
 
 PNG = b"\x89PNG\r\n\x1a\n"
 
 
-def test_a_script_that_got_into_the_page_does_not_run_and_reaches_nobody(
-    context: BrowserContext, app_server: AppServer
-) -> None:
+def test_an_injected_script_neither_runs_nor_connects(context: BrowserContext, app_server: AppServer) -> None:
     page = context.new_page()  # not watched: what it is refused is reported on the console
     page.goto(app_server.url)
     expect(page.get_by_role("heading", name="See PagedAttention work")).to_be_visible(timeout=30_000)
@@ -44,7 +42,7 @@ def test_a_script_that_got_into_the_page_does_not_run_and_reaches_nobody(
     assert violations == "connect-src"
 
 
-def test_pictures_can_still_be_taken_away(page: Page, app_server: AppServer) -> None:
+def test_pictures_can_still_be_exported(page: Page, app_server: AppServer) -> None:
     page.goto(f"{app_server.url}/{RESERVED_SPACE.url_path}")
     the_map = page.locator(".st-key-map_reservation")
     expect(the_map.locator("svg .heading:visible").first).to_be_visible(timeout=30_000)
@@ -56,7 +54,8 @@ def test_pictures_can_still_be_taken_away(page: Page, app_server: AppServer) -> 
 
 
 @pytest.mark.parametrize("path", ["/", "/reserved_space", "/_stcore/health"])
-def test_a_page_whose_name_was_made_to_point_here_gets_nothing(app_server: AppServer, path: str) -> None:
+@pytest.mark.every_case
+def test_dns_rebinding_is_refused(app_server: AppServer, path: str) -> None:
     request = urllib.request.Request(app_server.url + path, headers={"Host": "evil.example"})
     with pytest.raises(urllib.error.HTTPError) as refused:
         urllib.request.urlopen(request, timeout=10)

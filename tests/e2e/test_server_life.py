@@ -8,10 +8,12 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import BrowserContext, Page, WebSocket, expect
 
+from course.pages import HOME
 from tests.helpers.app_server import ROOT, AppServer, running_app, stop
 from tests.helpers.live_page import MODEL_MILLISECONDS, LivePage
+from tests.helpers.navigation import navigation_link
 from tests.helpers.waiting import until, until_at_rest
-from views.fault import SENTENCE
+from views.error_handler import SENTENCE
 
 TINY = {"PAGED_KV_MODEL": "tiny-random"}
 SECONDS_TO_STOP = 3.0
@@ -24,13 +26,12 @@ def tab_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AppServer]:
         yield server
 
 
-def test_a_fresh_server_answers_a_deep_link_and_ends_in_three_seconds_in_the_middle_of_a_run(
-    page: Page, tmp_path: Path
-) -> None:
+@pytest.mark.slow
+def test_a_new_server_answers_a_deep_link_and_stops_in_three_seconds_during_a_run(page: Page, tmp_path: Path) -> None:
     with running_app(ROOT / "app.py", tmp_path / "server.log", TINY) as server:
         live = LivePage(page, server.url).open(max_tokens=200, num_blocks=200, stop_at_end="false")
         expect(page).to_have_title("Live engine")
-        expect(page.get_by_test_id("stSidebarNav").get_by_role("link", name="Start here")).to_be_visible()
+        expect(navigation_link(page, HOME)).to_be_visible()
         live.add()
         live.button("run").click()
         live.wait_for_step(2)
@@ -41,9 +42,8 @@ def test_a_fresh_server_answers_a_deep_link_and_ends_in_three_seconds_in_the_mid
     assert "Error" not in server.log
 
 
-def test_the_engine_of_a_closed_tab_is_let_go_and_the_others_stay(
-    context: BrowserContext, tab_server: AppServer
-) -> None:
+@pytest.mark.slow
+def test_the_engine_of_a_closed_tab_is_freed_and_others_stay(context: BrowserContext, tab_server: AppServer) -> None:
     staying, leaving = context.new_page(), context.new_page()
     for tab in (staying, leaving):
         tab.goto(tab_server.url)
@@ -69,7 +69,7 @@ def num_open_engines(tab: Page) -> int:
 
 
 @pytest.mark.parametrize("where", ["script", "callback", "fragment"])
-def test_a_fault_in_a_page_is_one_sentence_and_the_log_has_the_details(page: Page, tmp_path: Path, where: str) -> None:
+def test_an_exception_in_a_page_is_one_sentence_and_logged(page: Page, tmp_path: Path, where: str) -> None:
     with running_app(ROOT / "tests" / "e2e" / "apps" / "faulty_app.py", tmp_path / "server.log") as server:
         page.goto(f"{server.url}/?where={where}")
         page.get_by_role("button", name="Go").click()
@@ -79,18 +79,20 @@ def test_a_fault_in_a_page_is_one_sentence_and_the_log_has_the_details(page: Pag
         until(lambda: "RuntimeError: on purpose" in server.log, what="the details in the log")
 
 
+@pytest.mark.slow
 def test_a_click_during_the_callback_of_another_waits_for_its_end(page: Page, tmp_path: Path) -> None:
     with running_app(ROOT / "tests" / "e2e" / "apps" / "slow_callback_app.py", tmp_path / "server.log") as server:
         page.goto(server.url)
         page.get_by_role("button", name="Slow").click()
         page.wait_for_timeout(300)
         page.get_by_role("button", name="Fast").click()
-        expect(page.get_by_text("deeds: ")).to_have_text("deeds: slow begins, slow ends, fast")
+        expect(page.get_by_text("log: ")).to_have_text("log: slow begins, slow ends, fast")
         expect(page.get_by_text("at once")).to_have_text("at most 1 at once")
         page.goto("about:blank")
 
 
-def test_a_page_of_another_origin_cannot_listen_to_an_engine(
+@pytest.mark.slow
+def test_another_origin_cannot_open_the_frames_websocket(
     page: Page, context: BrowserContext, app_server: AppServer, tab_server: AppServer
 ) -> None:
     with page.expect_websocket(is_line, timeout=MODEL_MILLISECONDS) as line:
@@ -112,7 +114,8 @@ def test_a_page_of_another_origin_cannot_listen_to_an_engine(
         ('{"trace_id": "x", "have": Infinity}', 1003),
     ],
 )
-def test_a_greeting_that_makes_no_sense_ends_the_line_and_nothing_else(
+@pytest.mark.slow
+def test_an_invalid_first_message_closes_only_its_websocket(
     page: Page, app_server: AppServer, greeting: str, code: int
 ) -> None:
     with page.expect_websocket(is_line, timeout=MODEL_MILLISECONDS) as line:
@@ -122,7 +125,8 @@ def test_a_greeting_that_makes_no_sense_ends_the_line_and_nothing_else(
     live.step()
 
 
-def test_an_unknown_run_has_no_line(page: Page, app_server: AppServer) -> None:
+@pytest.mark.slow
+def test_an_unknown_trace_id_is_refused(page: Page, app_server: AppServer) -> None:
     page.goto(app_server.url)
     assert _close_code(page, f"{app_server.url.replace('http', 'ws')}/api/frames/{'0' * 32}") == 1008
 

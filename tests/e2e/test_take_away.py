@@ -7,23 +7,25 @@ import io
 import xml.etree.ElementTree as ET
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Literal
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
+from course.pages import OPEN_TRACE
 from engine import Engine, SamplingParams, Trace
-from engine.event_codec import event_to_dict
-from engine.trace_tool import block_tables_csv, blocks_csv
+from engine.trace.codec import event_to_dict
+from engine.trace.export import block_tables_csv, blocks_csv
 from tests.helpers.accessibility import expect_no_violations
 from tests.helpers.app_server import AppServer
 from tests.helpers.course_reader import CourseReader
 from tests.helpers.live_page import LivePage
 from tests.helpers.map_traces import busy
+from tests.helpers.navigation import navigation_link
 from tests.helpers.waiting import until_equal
-from views.course import OPEN_TRACE
-from views.live_config import live_config
-from views.narration import step_text
-from views.notebook import map_document
+from views.live.config import live_config
+from views.memory_map.narration import headline
+from views.memory_map.notebook import map_document
 
 PROMPT = "=1+1 <b>日本</b>"
 
@@ -49,21 +51,22 @@ def told(trace: Trace) -> list[dict[str, object]]:
     return [{k: v for k, v in event.items() if k not in ("elapsed_ms", "logprob")} for event in events]
 
 
-def test_the_trace_and_its_tables_are_saved_and_opened_again(
+@pytest.mark.slow
+def test_a_trace_and_its_tables_are_exported_and_reopened(
     page: Page, app_server: AppServer, engine: Engine, tmp_path: Path
 ) -> None:
     live = LivePage(page, app_server.url).open(block_size=4, num_blocks=32, samples=2, seed=3)
     live.setting("Prompt").fill(PROMPT)
     live.add()
     live.step(4)
-    live.tool("Take it away")
+    live.tool("Download")
     text = saved(live, "live_json")
     trace = Trace.from_json(text)
     assert told(trace) == told(engine.trace)
     until_equal(lambda: saved(live, "live_tables"), block_tables_csv(trace))
     the_map = page.locator(".st-key-memory_map")
     the_map.get_by_role("button", name="Step back").click()
-    expect(page.get_by_text("as they were after step 3")).to_be_visible()
+    expect(page.get_by_text("the tables after step 3")).to_be_visible()
     live.settle()
     blocks = blocks_csv(trace, 3)
     until_equal(lambda: saved(live, "live_blocks"), blocks)
@@ -76,11 +79,11 @@ def test_the_trace_and_its_tables_are_saved_and_opened_again(
 
     file = tmp_path / "trace.json"
     file.write_text(text, "utf-8")
-    live.page.get_by_role("link", name="Open a trace").first.click()
+    navigation_link(live.page, OPEN_TRACE).click()
     page.locator(".st-key-trace_file input[type=file]").set_input_files(file)
     opened = page.locator(".st-key-opened_map")
     expect(opened.locator(".bar .label")).to_have_text("Step 4")
-    expect(opened.locator(".say")).to_contain_text(step_text(trace, 4)[:40])
+    expect(opened.locator(".say")).to_have_text(headline(trace.events_of(4)))
     opened.get_by_role("button", name="Step back").click()
     opened.get_by_role("button", name="Step back").click()
     expect(page.locator("summary", has_text="Physical blocks after step 2")).to_be_visible()
@@ -89,14 +92,15 @@ def test_the_trace_and_its_tables_are_saved_and_opened_again(
     assert saved(live, "opened_json") == trace.to_json()
 
 
-def test_a_file_that_is_no_trace_is_refused_in_a_sentence(page: Page, app_server: AppServer, tmp_path: Path) -> None:
+@pytest.mark.slow
+def test_a_file_that_is_no_trace_is_refused_with_a_reason(page: Page, app_server: AppServer, tmp_path: Path) -> None:
     file = tmp_path / "theirs.json"
     page.goto(f"{app_server.url}/open_trace")
     for data, sentence in (
         (b"{}", "This is not a trace file of schema 1."),
         (b'{"schema": 1, "events": [{"type": "<img src=x onerror=alert(1)>"}]}', "unknown event type '<img src=x"),
-        (b'{"schema": 1}\xff', "This is not a trace file: it is not text in UTF-8."),
-        (b" " * 10_000_001, "This file is larger than 10 MB, the most that a trace may have here."),
+        (b'{"schema": 1}\xff', "This file is not text in UTF-8."),
+        (b" " * 10_000_001, "This file is larger than 10 MB, the most that is read here."),
     ):
         file.write_bytes(data)
         page.locator(".st-key-trace_file input[type=file]").set_input_files(file)
@@ -106,8 +110,9 @@ def test_a_file_that_is_no_trace_is_refused_in_a_sentence(page: Page, app_server
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_an_opened_trace_is_readable_by_everybody(
-    browser: Browser, app_server: AppServer, tmp_path: Path, scheme: str
+@pytest.mark.slow
+def test_an_opened_trace_is_accessible(
+    browser: Browser, app_server: AppServer, tmp_path: Path, scheme: Literal["light", "dark"]
 ) -> None:
     file = tmp_path / "trace.json"
     file.write_text(busy().to_json(), "utf-8")
@@ -140,7 +145,7 @@ def notebook(browser: Browser, tmp_path: Path, request: pytest.FixtureRequest) -
     context.close()
 
 
-def test_the_document_plays_the_run_with_no_server_at_all(notebook: Page) -> None:
+def test_the_exported_document_plays_without_a_server(notebook: Page) -> None:
     trace = busy()
     label = notebook.locator(".bar .label")
     expect(label).to_have_text(f"Step {trace.num_steps}")

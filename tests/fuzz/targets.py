@@ -14,30 +14,30 @@ from starlette.testclient import TestClient
 from starlette.websockets import WebSocketDisconnect
 from streamlit.testing.v1 import AppTest
 
+from course.lesson import CoursePage
+from course.pages import LESSONS, SUMMARY
+from course.waste_between.actions import parse_actions
+from course.waste_between.scene import fragmentation
 from engine import EngineConfig, SamplingParams
 from engine.admission import RequestRefusedError
+from engine.model.tokenizer import ByteTokenizer
 from engine.remote.kv_events import MessageError, decode_payload
-from engine.scenes.actions import parse_actions
-from engine.scenes.fragmentation import fragmentation
-from engine.serve.errors import ApiError
-from engine.serve.wishes import chat_wish, completion_wish
-from engine.tokenizer import ByteTokenizer
+from tests.fuzz import api_requests
 from tests.fuzz.nonsense import damaged_traces, json_values, objects, packed_links, sendable_texts, texts
 from tests.helpers.app_html import all_html
 from tests.helpers.app_server import ROOT
 from tests.helpers.hash_model import VOCAB_SIZE, hash_engine
-from views import server
-from views.course import LESSONS, SUMMARY, CoursePage
-from views.engine_session import EngineSession
-from views.frames_route import FRAMES_ROUTE, path_of
+from views.browser.text_safe import visible_piece
 from views.lessons import batch, block_table, growth, reserved_space, sharing, waste_between, what_is_cached
-from views.live_settings import rules
-from views.opened_trace import read_trace
-from views.recipe import Recipe, RecipeError
-from views.room.lines import ROOM_ROUTES
+from views.live.recipe import Recipe, RecipeError
+from views.live.settings import rules
 from views.room.place import place_from
 from views.room.settings import settings_from
-from views.text_safe import visible_piece
+from views.room.websocket import ROOM_ROUTES
+from views.server.engine_session import EngineSession
+from views.server.frames_route import FRAMES_ROUTES, frames_path
+from views.server.opened_traces import read_trace
+from views.server.sessions import session_registry
 from views.url_values import Rule
 
 
@@ -100,7 +100,7 @@ def try_a_trace(text: str) -> None:
     except ValueError as refusal:
         assert str(refusal)
         return
-    assert opened.frames.opening()["is_open"]
+    assert opened.frames.initial_payload()["is_open"]
 
 
 def try_a_kv_message(payload: bytes) -> None:
@@ -147,11 +147,11 @@ prompts = st.tuples(
 
 def try_a_request(prompt: tuple[list[int], Mapping[str, Any]]) -> None:
     """A request is refused in a sentence or runs to its end, beside another one, and gives every block back."""
-    token_ids, wishes = prompt
+    token_ids, params = prompt
     engine = hash_engine(EngineConfig(block_size=2, num_blocks=24, max_model_len=40, max_num_seqs=6))
     engine.add_request([1, 2, 3], SamplingParams(max_tokens=2, ignore_eos=True))
     try:
-        engine.add_request(token_ids, SamplingParams(**wishes))
+        engine.add_request(token_ids, SamplingParams(**params))
     except (ValueError, RequestRefusedError) as refusal:
         assert str(refusal)
     for _ in range(200):
@@ -163,38 +163,14 @@ def try_a_request(prompt: tuple[list[int], Mapping[str, Any]]) -> None:
     assert all(block.ref_cnt == 0 for block in engine.snapshot().blocks)
 
 
-# ---- the OpenAI-compatible API ----
-
-_FIELDS = (
-    "model", "prompt", "messages", "max_tokens", "n", "stop", "seed", "temperature", "top_p", "top_k", "stream",
-    "stream_options", "logprobs", "echo", "best_of", "tools", "user", "max_completion_tokens",
-)  # fmt: skip
-bodies = st.one_of(
-    objects(*_FIELDS),
-    st.builds(lambda body, prompt: {**body, "prompt": prompt}, objects(*_FIELDS), st.one_of(texts, json_values)),
-    st.builds(lambda body, messages: {**body, "messages": messages}, objects(*_FIELDS), json_values),
-)
-
-
-def try_an_api_body(body: Mapping[str, Any]) -> None:
-    for read in (
-        lambda: completion_wish(body, tokenizer()),
-        lambda: chat_wish(body, tokenizer(), max_model_len=64),
-    ):
-        try:
-            read()
-        except ApiError as refusal:
-            assert str(refusal)
-
-
 # ---- sockets ----
 
 
 @cache
 def socket_client() -> tuple[TestClient, EngineSession]:
     session = EngineSession(hash_engine(EngineConfig(block_size=2, num_blocks=4)))
-    server.open_sessions().add(session)
-    return TestClient(Starlette(routes=[FRAMES_ROUTE, *ROOM_ROUTES])), session
+    session_registry().add(session)
+    return TestClient(Starlette(routes=[*FRAMES_ROUTES, *ROOM_ROUTES])), session
 
 
 greetings = st.one_of(
@@ -208,7 +184,7 @@ greetings = st.one_of(
 def try_a_greeting(greeting: str) -> None:
     """The line is served or closed with a code of ours; the server goes on."""
     client, session = socket_client()
-    for path in (f"/{path_of(session)}", "/api/room/ABCD-EFGH"):
+    for path in (f"/{frames_path(session)}", "/api/room/ABCD-EFGH"):
         with client.websocket_connect(path) as socket:
             try:
                 socket.send_text(greeting)
@@ -252,7 +228,7 @@ TARGETS = (
     Target("KV-event messages", st.binary(max_size=200), try_a_kv_message),
     Target("prompts as text", sendable_texts, try_a_prompt_as_text),
     Target("requests", prompts, try_a_request),
-    Target("API bodies", bodies, try_an_api_body),
+    Target("API requests", api_requests.requests, api_requests.try_a_request, share=3),
     Target("socket messages", greetings, try_a_greeting),
     Target("fields of a room", st.one_of(json_values, objects("path", "query", "block_size")), try_room_fields),
     Target("whole pages", addresses, try_a_page, share=0.02),

@@ -36,17 +36,25 @@ class AppServer:
 
 @contextlib.contextmanager
 def running_app(
-    script: Path, log_file: Path, environment: Mapping[str, str] | None = None, port: int | None = None
+    script: Path,
+    log_file: Path,
+    environment: Mapping[str, str] | None = None,
+    port: int | None = None,
+    base_path: str = "",
 ) -> Iterator[AppServer]:
-    """The server of `script`, answering, at any free port. Fails with the server's log when it does not come up."""
+    """The server of `script`, answering, at any free port. Fails with the server's log when it does not come up.
+
+    base_path: `/kv`, where it is served below a path.
+    """
     port = port or free_port()
     command = [sys.executable, "-m", "streamlit", "run", str(script), "--server.port", str(port)]
     command += ["--server.address", "127.0.0.1", "--server.headless", "true"]
+    command += ["--server.baseUrlPath", base_path.strip("/")] if base_path else []
     with log_file.open("wb") as log:
         process = subprocess.Popen(
             command, cwd=ROOT, env={**os.environ, **(environment or {})}, stdout=log, stderr=subprocess.STDOUT
         )
-    server = AppServer(f"http://127.0.0.1:{port}", process, log_file)
+    server = AppServer(f"http://127.0.0.1:{port}{base_path}", process, log_file)
     try:
         _wait_until_it_answers(server)
         yield server

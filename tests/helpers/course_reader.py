@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import Locator, Page, ViewportSize, expect
 
+from course.lesson import CoursePage
+from course.pages import COURSE
+from tests.helpers.navigation import navigation_link
 from tests.helpers.page_watch import PageWatch
 from tests.helpers.waiting import until, until_at_rest, until_page
-from views.course import COURSE, CoursePage
+from views.navigation import navigation_name
 
-DESKTOP = {"width": 1280, "height": 900}
+DESKTOP: ViewportSize = {"width": 1280, "height": 900}
 SECONDS_FOR_A_PAGE = 30
 NOTHING_FADES = """() => !document.querySelector('[data-testid=stMain] [data-stale=true]')
     && [...document.querySelectorAll('[data-testid=stMain] [data-testid=stElementContainer]')]
@@ -30,7 +33,9 @@ class CourseReader:
 
     def turn_to(self, course_page: CoursePage) -> None:
         """Go to a page by its link in the sidebar."""
-        self.page.get_by_test_id("stSidebarNav").get_by_role("link", name=course_page.title, exact=True).click()
+        navigation_link(self.page, course_page).click()
+        # Its script has begun by then. Before, the page before it may still be there, and at rest.
+        expect(self.page).to_have_title(navigation_name(course_page), timeout=SECONDS_FOR_A_PAGE * 1000)
         self.settle()
         expect(self.heading).to_be_visible()
 
@@ -81,6 +86,10 @@ class CourseReader:
                         .map(e => e.getBoundingClientRect().left + e.scrollWidth))"""
             )
         )
+
+    def height(self) -> int:
+        """Pixels of what the main part scrolls over."""
+        return int(self.page.get_by_test_id("stMain").evaluate("main => main.scrollHeight"))
 
     def check(self) -> None:
         """No complaint since the last check."""

@@ -8,7 +8,7 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from hypothesis import strategies as st
 
-from engine.events import Event
+from engine.trace.events import Event
 
 
 def values_of(hint: Any) -> st.SearchStrategy[Any]:

@@ -9,9 +9,9 @@ from urllib.parse import urlencode
 
 from playwright.sync_api import Locator, Page, expect
 
+from course.lesson import CoursePage
 from tests.helpers.map_page import cells_of, figures_beside, grab_left_end
 from tests.helpers.waiting import until, until_equal, until_page
-from views.course import CoursePage
 
 MODEL_SECONDS = 300.0
 """Patience for a model to load."""
@@ -64,6 +64,12 @@ class ExperimentPage:
         with self.acting():
             self.page.get_by_test_id("stButtonGroup").get_by_text(name, exact=True).click()
 
+    def unfold(self, name: str) -> None:
+        """Open what is folded under this name."""
+        fold = self.page.locator("details", has_text=name).first
+        if fold.get_attribute("open") is None:
+            fold.locator("summary").first.click()
+
     def figure(self, key: str) -> str:
         """A figure of the page itself; those beside a map are the map's."""
         return self.page.locator(f".pv-figures [data-figure='{key}']").inner_text()
@@ -102,7 +108,7 @@ class ExperimentPage:
 
     def told(self) -> str:
         """The page's own paragraphs."""
-        return "\n".join(self.page.locator(".pv-beats").all_inner_texts())
+        return "\n".join(self.page.locator(".pv-captions").all_inner_texts())
 
     def map(self, key: str) -> Locator:
         return self.page.locator(f".st-key-{key}")
@@ -115,10 +121,11 @@ class ExperimentPage:
         """Drag a map's slider to this share of its width, and let go."""
         slider = self.map(key).locator("input.range")
         with self.acting():
-            y = grab_left_end(slider)
-            box = slider.bounding_box()
-            assert box is not None
-            self.page.mouse.move(box["x"] + box["width"] * share, y, steps=5)
+            y, reached = grab_left_end(slider), None
+            while (box := slider.bounding_box()) != reached:  # a page that is still arriving makes the slider longer
+                assert box is not None
+                self.page.mouse.move(box["x"] + box["width"] * share, y, steps=5)
+                reached = box
             self.page.mouse.up()
 
     def standing_at(self, key: str) -> int:

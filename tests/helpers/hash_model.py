@@ -13,10 +13,10 @@ import torch
 from torch import Tensor
 
 from engine import Engine, EngineConfig
-from engine.parts import EngineParts
-from engine.sampler import Sampler
+from engine.components import EngineComponents
+from engine.model.tokenizer import ByteTokenizer
+from engine.sampler import LogitsSampler
 from engine.scheduler import ScheduledSequence
-from engine.tokenizer import ByteTokenizer
 
 POISON = -7
 VOCAB_SIZE = 64
@@ -84,12 +84,12 @@ def greedy_continuation(prompt: Sequence[int], num_tokens: int) -> list[int]:
 def hash_engine(config: EngineConfig) -> Engine:
     """An Engine over the hash model. No token ends a text, so lengths are what is asked for."""
     store = TokenStore(config.num_blocks, config.num_cpu_blocks, config.block_size)
-    parts = EngineParts(
+    components = EngineComponents(
         tokenizer=ByteTokenizer(),
         runner=HashRunner(store, config.block_size),
-        chooser=Sampler(),
+        sampler=LogitsSampler(),
         store=store,
         vocab_size=VOCAB_SIZE,
         info={"model": "hash of the context (tests)"},
     )
-    return Engine(config, parts)
+    return Engine(config, components)

@@ -13,7 +13,7 @@ SECONDS_TO_WAIT = 20.0
 
 
 def stored(
-    hashes: Sequence[int | bytes], parent: int | bytes | None, token_ids: Sequence[int], block_size: int, **more: Any
+    hashes: Sequence[object], parent: int | bytes | None, token_ids: Sequence[int], block_size: int, **more: Any
 ) -> dict[str, Any]:
     return {
         "type": "BlockStored",

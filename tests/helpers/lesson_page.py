@@ -36,12 +36,12 @@ class LessonPage:
         return figures_beside(self.map)
 
     def told(self) -> str:
-        """The beats below the slider's map and the maps that follow it: they stand for the frame that is shown."""
-        maps = (self.page.locator(f".st-key-{key} .beats") for key in self.case.pictures())
-        return "\n\n".join(beats.inner_text() for beats in maps)
+        """The captions below the slider's map and the maps that follow it: they stand for the frame that is shown."""
+        maps = (self.page.locator(f".st-key-{key} .captions") for key in self.case.pictures())
+        return "\n\n".join(captions.inner_text() for captions in maps)
 
     def view(self) -> tuple[dict[str, str], str, str]:
-        """What the reader sees of their place: figures, beats, question."""
+        """What the reader sees of their place: figures, captions, question."""
         return self.figures(), self.told(), self.question().inner_text()
 
     def grab(self) -> float:

@@ -9,24 +9,22 @@ from typing import Any
 
 from streamlit.testing.v1 import AppTest
 
-from engine.scenes.batch import batch
-from engine.scenes.block_table import block_table
-from engine.scenes.fragmentation import BLOCK_SIZE, GAPS, fragmentation
-from engine.scenes.reservation import reservation
-from engine.scenes.scene import Scene
-from engine.scenes.sharing import two_answers
-from engine.scenes.what_is_cached import what_is_cached
-from engine.scenes.words import FOX, GUIDE_REPLY, passage
-from views.course import (
-    BATCH,
-    BLOCK_TABLE,
-    GROWTH,
-    RESERVED_SPACE,
-    SHARING,
-    WASTE_BETWEEN,
-    WHAT_IS_CACHED,
-    CoursePage,
-)
+from course.batch.lesson import LESSON as BATCH
+from course.batch.scene import batch
+from course.block_table.lesson import LESSON as BLOCK_TABLE
+from course.block_table.scene import block_table
+from course.growth.lesson import LESSON as GROWTH
+from course.lesson import Lesson
+from course.reserved_space.lesson import LESSON as RESERVED_SPACE
+from course.reserved_space.scene import reservation
+from course.scene import Scene
+from course.sharing.lesson import LESSON as SHARING
+from course.sharing.scene import two_answers
+from course.waste_between.lesson import LESSON as WASTE_BETWEEN
+from course.waste_between.scene import BLOCK_SIZE, GAPS, fragmentation
+from course.what_is_cached.lesson import LESSON as WHAT_IS_CACHED
+from course.what_is_cached.scene import what_is_cached
+from course.words import FOX, GUIDE_REPLY, passage
 from views.lesson_picture import Picture
 from views.lessons import batch as batch_lesson
 from views.lessons.block_table import requests_in_order
@@ -43,7 +41,7 @@ Query = dict[str, str]
 class Golden:
     """An address, the scene it replays, and what page and picture must show there.
 
-    figures: beside the picture, by key. says: in the page's text, the beats of its pictures included. rows: cells of
+    figures: beside the picture, by key. says: in the page's text, the captions of its pictures included. rows: cells of
     a table's row, in order.
     """
 
@@ -57,14 +55,23 @@ class Golden:
 
 @dataclass(frozen=True)
 class LessonCase:
-    """`slider` is the name of the dragged control in the address; `map_key` finds its map in the browser. `pictures`:
-    what the first golden's address draws that the slider moves, by the map's key; its own map first."""
+    """`slider` is the name of the dragged control in the address; `map_key` finds its map in the browser. `opens_at`:
+    its value where the address says none. `pictures`: what the first golden's address draws that the slider moves, by
+    the map's key; its own map first."""
 
-    page: CoursePage
-    lesson: str
-    slider: str
+    page: Lesson
+    opens_at: int
     goldens: tuple[Golden, ...]
     pictures: Callable[[], dict[str, Picture]]
+
+    @property
+    def lesson(self) -> str:
+        return self.page.key
+
+    @property
+    def slider(self) -> str:
+        """The first of the record is the page's own."""
+        return next(iter(self.page.sliders))
 
     @property
     def picture(self) -> Picture:
@@ -87,6 +94,10 @@ def _guide_in_blocks_of_5() -> Scene:
     return pages(GUIDE_REPLY, 5, 1).scene
 
 
+def _long_reply_in_blocks_of_16() -> Scene:
+    return pages(passage(128), 16, 1).scene
+
+
 def _in_runs_and_on_pages() -> dict[str, Picture]:
     both = both_layouts(GAPS_TEXT, "first_fit", BLOCK_SIZE)
     return {"map_fragmentation": both.in_runs, "map_pages": both.on_pages}
@@ -100,8 +111,7 @@ def _reserved_and_in_blocks() -> dict[str, Picture]:
 LESSONS = (
     LessonCase(
         WHAT_IS_CACHED,
-        "what_is_cached",
-        "tokens",
+        3,
         (
             Golden(
                 {"tokens": "7"},
@@ -116,8 +126,7 @@ LESSONS = (
     ),
     LessonCase(
         RESERVED_SPACE,
-        "reservation",
-        "tokens",
+        7,
         (
             Golden(
                 {"reserved": "16", "tokens": "7"},
@@ -145,83 +154,85 @@ LESSONS = (
     ),
     LessonCase(
         WASTE_BETWEEN,
-        "fragmentation",
-        "done",
+        9,
         (
             Golden(
                 {"done": "9"},
                 lambda: fragmentation().contiguous,
                 len(GAPS),
                 {"waste.free": "24", "longest_run": "10", "refused": "1"},
-                ("Free: 24 slots, and at most 10 of them side by side.", "Free: 4 slots, in 2 blocks."),
-                (("9", "24", "10", "4", "F: 24 slots free, longest run 10, need 20"),),
+                ("Free: 24 slots, and at most 10 of them contiguous.", "Free: 4 slots, in 2 blocks."),
+                (("9", "24", "10", "4", "F: 24 slots free, longest gap 10, need 20"),),
             ),
         ),
         _in_runs_and_on_pages,
     ),
     LessonCase(
         GROWTH,
-        "growth",
-        "tokens",
+        11,
         (
             Golden(
                 {"block_size": "4", "tokens": "11"},
                 _pages_of_4,
                 11,
                 {"usage.num_tokens_written": "11", "usage.num_used_blocks": "3", "usage.num_empty_slots": "1"},
-                ("11 tokens take 3 blocks of 4 slots. Empty: 1 slot",),
+                ("11 tokens take 3 blocks of 4 slots. Empty: 1 slot", "At most 3 slots can be empty"),
             ),
             Golden(
                 {"block_size": "5", "tokens": "14", "words": "the guide's reply"},
                 _guide_in_blocks_of_5,
                 14,
                 {"usage.num_tokens_written": "14", "usage.num_used_blocks": "3", "usage.num_empty_slots": "1"},
-                ("14 tokens take 3 blocks of 5 slots. Empty: 1 slot", "one run of 32 slots would leave 18 slots empty"),
+                ("14 tokens take 3 blocks of 5 slots. Empty: 1 slot", "one region of 32 slots would leave 18 slots"),
                 (
-                    ("one run of 32", "32", "14", "18"),
+                    ("one region of 32", "32", "14", "18"),
                     ("3 blocks of 5", "15", "14", "1"),
-                    ("0", "1", "5", "0", "Rain started just as the"),
-                    ("1", "3", "5", "0", "match reached its final over"),
-                    ("2", "0", "4", "1", "and everyone ran inside"),
+                    ("0", "0", "5", "0", "Rain started just as the"),
+                    ("1", "1", "5", "0", "match reached its final over"),
+                    ("2", "2", "4", "1", "and everyone ran inside"),
                 ),
+            ),
+            Golden(
+                {"block_size": "16", "tokens": "100", "words": "a long reply"},
+                _long_reply_in_blocks_of_16,
+                100,
+                {"usage.num_tokens_written": "100", "usage.num_used_blocks": "7", "usage.num_empty_slots": "12"},
+                ("100 tokens take 7 blocks of 16 slots. Empty: 12 slots", "one region of 128 slots would leave 28"),
             ),
         ),
         lambda: {"map_growth": pages(passage(24), 4, 1)},
     ),
     LessonCase(
         BLOCK_TABLE,
-        "block_table",
-        "step",
+        7,
         (
             Golden(
                 {"request": "A", "token": "5"},
                 block_table,
                 7,
                 {"usage.num_blocks": "9", "usage.num_used_blocks": "7", "usage.num_written_slots": "16"},
-                ("All 9 blocks change places",),
+                ("All 9 blocks move",),
             ),
         ),
         lambda: {"map_block_table": requests_in_order(0)},
     ),
     LessonCase(
         SHARING,
-        "sharing",
-        "step",
+        0,
         (
             Golden(
                 {"way": WAY.options[0]},
                 two_answers,
-                6,
+                0,
                 {"usage.num_shared_blocks": "3", "usage.num_copies_avoided": "3", "counters.num_copies": "0"},
-                ("both answers name the same 3 blocks",),
+                ("both block tables point to the same 3 blocks",),
             ),
         ),
         lambda: {"map_sharing": shared_beginning(WAY.options[0])},
     ),
     LessonCase(
         BATCH,
-        "batch",
-        "requests",
+        5,
         (
             Golden(
                 {"requests": "5"},
@@ -231,10 +242,10 @@ LESSONS = (
                     "reserved.num_held": "100",
                     "in_blocks.num_held": "64",
                     "in_blocks.token_states": "53",
-                    "percent_fewer": "36 %",
+                    "difference": "36 % fewer",
                 },
                 ("5 requests hold 100 slots", "64 slots in all", "Both store the same 53 tokens", "36 % fewer slots"),
-                (("5", "100", "64", "53", "36.0"),),
+                (("5", "100", "64", "53", "36 % fewer"),),
             ),
         ),
         _reserved_and_in_blocks,
@@ -245,7 +256,7 @@ LESSONS = (
 def shown_maps(app: AppTest) -> list[tuple[dict[str, Any], int]]:
     """Of each of the page's maps: its payload and the frame it is asked to stand at."""
     maps = [json.loads(component.proto.json) for component in app.get("bidi_component")]
-    return [(data["payload"], data["position"]) for data in maps]
+    return [(data["payload"], data["position"]) for data in maps if "payload" in data]
 
 
 def shown_map(app: AppTest) -> tuple[dict[str, Any], int]:
@@ -253,9 +264,11 @@ def shown_map(app: AppTest) -> tuple[dict[str, Any], int]:
     return shown_maps(app)[0]
 
 
-def beats_at(app: AppTest) -> str:
+def captions_at(app: AppTest) -> str:
     """The paragraphs below the maps, without marks."""
-    told = (beat for payload, position in shown_maps(app) for beat in payload["frames"][position].get("beats", []))
+    told = (
+        caption for payload, position in shown_maps(app) for caption in payload["frames"][position].get("captions", [])
+    )
     return "\n".join(told).replace("**", "")
 
 

@@ -39,6 +39,16 @@ class LivePage:
         """A control by its label."""
         return self.page.get_by_label(label, exact=True)
 
+    def set(self, label: str, value: object) -> None:
+        """Type into a control of the folded settings."""
+        control = self.setting(label)
+        if not control.is_visible():
+            self.page.locator("[data-testid=stExpander]").get_by_text("Settings", exact=True).click()
+            expect(control).not_to_have_value("")  # it mounts empty
+        control.fill(str(value))
+        self.page.keyboard.press("Tab")
+        self.settle()
+
     def add(self) -> None:
         before = self.requests.count()
         self.button("add").click()

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from io import BytesIO
+
+import numpy as np
+from PIL import Image
 from playwright.sync_api import Locator, Page, expect
 
 from tests.helpers.app_server import ROOT, AppServer
@@ -55,6 +59,12 @@ def picture(the_map: Locator) -> bytes:
 
     until(stands_still, what="a picture that stands still")
     return seen[-1]
+
+
+def same_picture(one: bytes, other: bytes) -> bool:
+    """Equal up to the last shade of an edge: Chromium smooths a line that it draws anew a little differently."""
+    first, second = (np.asarray(Image.open(BytesIO(png)).convert("RGB"), dtype=np.int16) for png in (one, other))
+    return first.shape == second.shape and bool(np.abs(first - second).max() <= 16)
 
 
 def grab_left_end(slider: Locator) -> float:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from course.recorded_runs import FOLDER
+from course.reserved_space.scene import one_reservation
+from course.scripted_engine import scripted_engine
+from course.sharing.figure_9 import figure_9
 from engine.config import EngineConfig
-from engine.contiguous_scenes import one_reservation, paper_figure_3, scattered_gaps
 from engine.engine import Engine
-from engine.recorder import FOLDER
 from engine.sampling_params import SamplingParams
-from engine.scenes.figure_9 import figure_9
-from engine.scripted import scripted_engine
-from engine.trace import Trace
+from engine.trace.trace import Trace
+from tests.helpers.contiguous_traces import paper_figure_3, scattered_gaps
 
 HOSTILE_WORDS = (
     "<img/src=x/onerror=alert(1)>",

@@ -16,7 +16,7 @@ SHAPE = {
     "num_hidden_layers": 3,
     "num_attention_heads": 6,
     "num_key_value_heads": 2,
-    "max_position_embeddings": 256,
+    "max_position_embeddings": 512,
     "bos_token_id": 257,
     "eos_token_id": 258,
     "dtype": "float32",
@@ -38,7 +38,7 @@ def save_random_model(
     return model
 
 
-def save_byte_level_tokenizer(folder: Path, chat_template: str | None = None) -> None:
+def save_byte_level_tokenizer(folder: Path, chat_template: str | list[dict[str, str]] | None = None) -> None:
     """GPT-2's form with a token a byte, one merge ("th", id 256), and two marks, ids 257 and 258."""
     alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
     vocabulary = {letter: i for i, letter in enumerate(alphabet)} | {"th": 256}
@@ -50,5 +50,5 @@ def save_byte_level_tokenizer(folder: Path, chat_template: str | None = None) ->
     tokenizer.save(str(folder / "tokenizer.json"))
     settings = {"bos_token": "<bos>", "eos_token": {"content": "<eos>", "lstrip": False}}
     if chat_template is not None:
-        settings["chat_template"] = chat_template
+        settings["chat_template"] = chat_template  # type: ignore[assignment]
     (folder / "tokenizer_config.json").write_text(json.dumps(settings), "utf-8")

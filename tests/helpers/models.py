@@ -5,17 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
-from transformers import PreTrainedModel
 
-from engine.kv_store import KVStore
-from engine.model_runner import ModelRunner
-from engine.weights import LoadedModel, load_model
-from engine.weights_embedded import EMBEDDED_MODEL
+from engine.model.kv_store import KVStore
+from engine.model.linear import HAS_NUMBA
+from engine.model.weights.embedded import EMBEDDED_MODEL
+from engine.model.weights.load import LoadedModel, load_model
+from engine.runner import ModelRunner
 from kernels.backend import select_backend
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
 
 CPU = torch.device("cpu")
 
@@ -34,6 +37,15 @@ class Item:
     num_new_tokens: int
     block_table: list[int]
     needs_logits: bool = True
+
+
+def runs_bf16_gemm() -> bool:
+    """Whether `kernels.bf16_gemm` runs here: also where oneDNN is faster, so that models are not packed for it."""
+    if not HAS_NUMBA:
+        return False
+    from kernels.bf16_gemm.avx512 import has_instruction
+
+    return has_instruction()
 
 
 @cache

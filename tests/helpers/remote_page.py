@@ -37,8 +37,8 @@ class RemotePage:
         expect(figure).to_have_text(value, timeout=MILLISECONDS)
 
     @property
-    def forest(self) -> Locator:
-        return self.page.locator(".pv-forest")
+    def radix_tree(self) -> Locator:
+        return self.page.locator(".pv-radix-tree")
 
     @property
     def cards(self) -> Locator:

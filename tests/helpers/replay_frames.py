@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from engine.state import BlockState, CacheState, SlotContent
-from views.text_safe import visible_piece
+from engine.trace.state import BlockState, CacheState, SlotContent
+from views.browser.text_safe import visible_piece
 
 Slot = tuple[str, int, int, str] | None
 

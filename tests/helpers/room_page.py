@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from urllib.parse import urlsplit
+
 from playwright.sync_api import Locator, Page, expect
 
+from course.lesson import CoursePage
 from tests.helpers.live_page import MODEL_MILLISECONDS
+from tests.helpers.navigation import navigation_link
 from tests.helpers.page_watch import PageWatch
 from tests.helpers.waiting import HELD, until_at_rest
 
@@ -16,7 +20,7 @@ class RoomPage:
     def __init__(self, page: Page, base_url: str) -> None:
         self.page = page
         self.base_url = base_url
-        self.watch = PageWatch(page)
+        self.watch = PageWatch(page, urlsplit(base_url).hostname or "")
 
     # -- going in --
 
@@ -57,9 +61,9 @@ class RoomPage:
         self.button("Send to the room").click()
         self.settle()
 
-    def turn_to(self, title: str) -> None:
-        self.page.get_by_test_id("stSidebarNav").get_by_role("link", name=title, exact=True).click()
-        self.expect_page(title)
+    def turn_to(self, course_page: CoursePage) -> None:
+        navigation_link(self.page, course_page).click()
+        self.expect_page(course_page)
 
     def press_in_map(self, key: str, *, times: int = 1) -> None:
         """An arrow key on the slider of the first map."""
@@ -78,7 +82,7 @@ class RoomPage:
 
     @property
     def bar(self) -> Locator:
-        return self.page.locator(".st-key-room_line .bar")
+        return self.page.locator(".st-key-room_bar .bar")
 
     @property
     def words(self) -> Locator:
@@ -102,8 +106,8 @@ class RoomPage:
     def expect_figure(self, key: str, value: str) -> None:
         expect(self.figure(key)).to_have_text(value, timeout=PATIENCE)
 
-    def expect_page(self, title: str) -> None:
-        expect(self.page.locator("[data-testid=stMain] h1")).to_have_text(title, timeout=PATIENCE)
+    def expect_page(self, course_page: CoursePage) -> None:
+        expect(self.page.locator("[data-testid=stMain] h1")).to_have_text(course_page.title, timeout=PATIENCE)
         self.settle()
 
     def requests(self) -> list[tuple[str, str, bool]]:

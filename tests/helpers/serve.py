@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import uvicorn
@@ -35,12 +35,14 @@ class ServedEngine:
 
 
 @contextlib.contextmanager
-def served_engine(config: EngineConfig = CONFIG) -> Iterator[ServedEngine]:
+def served_engine(
+    config: EngineConfig = CONFIG, name: str = TINY, origins: Sequence[str] = ()
+) -> Iterator[ServedEngine]:
     """A server that answers, and stops when the block ends."""
     engine = Engine(config)
     publisher = Publisher("tcp://127.0.0.1:0", "tcp://127.0.0.1:0")
     port = free_port()
-    app = make_app(engine, TINY, publisher, ["127.0.0.1"])
+    app = make_app(engine, name, publisher, ["127.0.0.1"], origins)
     server = uvicorn.Server(uvicorn.Config(app, host="127.0.0.1", port=port, log_level="error"))
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()

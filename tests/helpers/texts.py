@@ -1,4 +1,10 @@
-"""Texts whose characters span several bytes, code points and tokens."""
+"""Texts whose characters span several bytes, code points and tokens; and a text without its fields."""
+
+from __future__ import annotations
+
+from string import Formatter
+
+from course.messages import Message, Plural, Text
 
 TEXTS = [
     "The red fox jumps.",
@@ -9,3 +15,11 @@ TEXTS = [
     "tabs\tand  blanks   \n\n  kept ",
     "",
 ]
+
+
+def literal_text(text: Text) -> str:
+    """What is written in the text, without what its fields show."""
+    match text:
+        case Message(template=template) | Plural(many=template) | str(template):
+            return "".join(words for words, *_rest in Formatter().parse(template))
+    return ""

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from engine.arrivals import Arrival
-from engine.block_pool import BlockPool
-from engine.contiguous import Arena
-from engine.contiguous_replay import ContiguousScheduler
-from engine.events import (
+from engine.baselines.arrivals import Arrival
+from engine.baselines.contiguous import Arena
+from engine.baselines.reservations import ReservationRule
+from engine.baselines.scheduler import ContiguousScheduler
+from engine.kv_cache.block_pool import BlockPool
+from engine.kv_cache.prefix_cache import PrefixNode
+from engine.trace.events import (
     AdmissionDeferred,
     BlockCopied,
     BlockSwappedIn,
@@ -25,10 +27,8 @@ from engine.events import (
     StepCompleted,
     TokenSampled,
 )
-from engine.prefix import PrefixNode
-from engine.reservations import ReservationRule
-from engine.state import CacheState
-from engine.trace import Trace
+from engine.trace.state import CacheState
+from engine.trace.trace import Trace
 
 
 def plain_fold(events: list[Event]) -> CacheState:
@@ -59,7 +59,7 @@ def paged_trace() -> Trace:
     trace.append(SequenceScheduled(1, "A", 0, 3))
     first, second = pool.allocate("A", 0), pool.allocate("A", 1)
     trace.append(SlotsWritten(1, "A", 0, (8, 9, 2)))
-    pool.publish(first, PrefixNode(None, (10, 11), 77), "A", 0)
+    pool.cache_block(first, PrefixNode(None, (10, 11), 77), "A", 0)
     trace.append(SequenceForked(1, "A", "A#1", "A"))
     pool.share(first, "A#1", 0, "fork")
     pool.share(second, "A#1", 1, "fork")
@@ -69,12 +69,12 @@ def paged_trace() -> Trace:
     trace.step = 2
     trace.append(SequenceScheduled(2, "A", 3, 1))
     copy = pool.take_free_block().block_id
-    pool.drop_holder(pool.blocks[second])
+    pool.drop_reference(pool.blocks[second])
     trace.append(BlockCopied(2, second, copy, "A", 1, 1, 1))
     trace.append(SlotsWritten(2, "A", 3, (copy * 2 + 1,)))
     trace.append(SlotsWritten(2, "A#1", 3, (second * 2 + 1,)))
     trace.append(RequestAdded(2, "C", (10,), ("The",), 1))
-    trace.append(AdmissionDeferred(2, "C", "all seats are taken"))
+    trace.append(AdmissionDeferred(2, "C", "max_num_seqs is reached"))
     trace.append(StepCompleted(2, 2, 1, 1, 1.5))
     trace.step = 3
     pool.permute((5, 4, 3, 2, 1, 0))

@@ -84,7 +84,7 @@ def _events_of(session: int, others: set[int]) -> Address:
         subscriber = Subscriber(History(), address)
         subscriber.start()
         time.sleep(0.7)
-        is_it = subscriber.num_connected == 1
+        is_it = subscriber.endpoints[0].is_connected
         subscriber.stop()
         if is_it:
             return address

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import TypeVar
 
 from playwright.sync_api import Page
 
-Value = TypeVar("Value")
-
 PATIENCE = 30.0
 """Seconds to wait for what a busy machine does late. It costs nothing when all is well."""
-SECONDS_BETWEEN_LOOKS = 0.02
+POLL_SECONDS = 0.02
 HELD = "[data-testid=stMain][inert]"
 """The page takes no key and no click: the server does not know it yet."""
 AT_REST = (
@@ -28,15 +25,15 @@ def until(condition: Callable[[], bool], seconds: float = PATIENCE, what: str = 
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline, f"{what} did not happen within {seconds} seconds"
-        time.sleep(SECONDS_BETWEEN_LOOKS)
+        time.sleep(POLL_SECONDS)
 
 
-def until_equal(read: Callable[[], Value], wanted: Value, seconds: float = PATIENCE) -> None:
+def until_equal(read: Callable[[], object], wanted: object, seconds: float = PATIENCE) -> None:
     """Until `read` gives what is wanted; fails with what it gave at last."""
     deadline = time.monotonic() + seconds
     while (seen := read()) != wanted:
         assert time.monotonic() < deadline, f"after {seconds} seconds\nwanted: {wanted!r}\nseen:   {seen!r}"
-        time.sleep(SECONDS_BETWEEN_LOOKS)
+        time.sleep(POLL_SECONDS)
 
 
 def until_page(page: Page, expression: str, seconds: float = PATIENCE) -> None:
@@ -44,7 +41,7 @@ def until_page(page: Page, expression: str, seconds: float = PATIENCE) -> None:
     deadline = time.monotonic() + seconds
     while not page.evaluate(expression):
         assert time.monotonic() < deadline, f"it did not come to pass: {expression}"
-        page.wait_for_timeout(1000 * SECONDS_BETWEEN_LOOKS)
+        page.wait_for_timeout(1000 * POLL_SECONDS)
 
 
 def until_at_rest(page: Page) -> None:

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from math import ceil
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -26,8 +27,8 @@ class Shape:
 class Batch:
     """The arguments of paged_attention, and the answer of the dense judge."""
 
-    tensors: dict[str, Tensor]
-    options: dict[str, float | int | None]
+    tensors: dict[str, Any]
+    options: dict[str, Any]
     expected: Tensor
     expected_lse: Tensor
 
@@ -61,8 +62,11 @@ def make_batch(shape: Shape, device: torch.device, seed: int = 0) -> Batch:
         queries.append(query), outs.append(out), lses.append(lse)
     starts = torch.tensor([0, *(new for _, new in shape.lengths)]).cumsum(0)
     tensors = {
-        "query": torch.cat(queries), "key_cache": key_cache, "value_cache": value_cache,
-        "block_table": block_table, "seq_lens": torch.tensor(seq_lens, dtype=torch.int32),
+        "query": torch.cat(queries),
+        "key_cache": key_cache,
+        "value_cache": value_cache,
+        "block_table": block_table,
+        "seq_lens": torch.tensor(seq_lens, dtype=torch.int32),
         "query_start_loc": starts.to(torch.int32),
     }
     return Batch(

@@ -10,14 +10,18 @@ import pytest
 import torch
 
 from kernels.backend import Backend, select_backend
+from kernels.registry import BACKENDS
 
 CPU, GPU = torch.device("cpu"), torch.device("cuda")
 TARGETS = [
-    pytest.param(("reference", CPU), id="reference"),
-    pytest.param(("cpu", CPU), id="cpu"),
-    pytest.param(("triton", CPU), id="triton-interpreted"),
-    pytest.param(("triton", GPU), id="triton-gpu", marks=pytest.mark.gpu),
+    *(pytest.param((spec.name, CPU), id=f"{spec.name}-cpu") for spec in BACKENDS),
+    *(
+        pytest.param((spec.name, GPU), id=f"{spec.name}-gpu", marks=pytest.mark.gpu)
+        for spec in BACKENDS
+        if spec.runs_on(GPU.type)
+    ),
 ]
+"""Triton's kernels on the CPU are interpreted."""
 
 
 @pytest.fixture(params=TARGETS)
@@ -26,8 +30,9 @@ def target(request: pytest.FixtureRequest) -> tuple[Backend, torch.device]:
     name, device = request.param
     if device == GPU and not torch.cuda.is_available():
         pytest.skip("needs a GPU that PyTorch can see")
-    if (name, device) == ("triton", CPU) and torch.cuda.is_available():
-        pytest.skip("the Triton kernels run on this machine's GPU instead of under the interpreter")
+    [spec] = [spec for spec in BACKENDS if spec.name == name]
+    if not spec.runs_on(device.type) and torch.cuda.is_available():
+        pytest.skip("these kernels run on this machine's GPU instead of under the interpreter")
     try:
         return select_backend(name, device), device
     except ValueError as obstacle:

@@ -54,7 +54,7 @@ def test_no_bit_depends_on_where_a_prompt_is_cut(shape: Shape, known: int) -> No
     assert torch.equal(late_lse, whole_lse[known:])
 
 
-def test_no_bit_of_a_prompt_depends_on_its_batch_mates() -> None:
+def test_prefill_is_bitwise_independent_of_the_rest_of_the_batch() -> None:
     batch = make_batch(replace(BFLOAT16, lengths=((0, 130), (200, 1), (20, 70))), CPU)
     together, _ = attend(batch)
     alone, _ = attend(
@@ -68,7 +68,7 @@ def test_no_bit_of_a_prompt_depends_on_its_batch_mates() -> None:
 
 
 ON_AN_OLDER_PROCESSOR = """
-from kernels.paged_attention.cpu_panels import LANES
+from kernels.paged_attention.cpu_prefill_gemm import LANES
 from tests.kernels.test_cpu_attention import BFLOAT16, CPU, attend, make_batch, replace
 batch = make_batch(replace(BFLOAT16, lengths=((0, 70), (150, 1))), CPU)
 out, _ = attend(batch)
@@ -76,7 +76,8 @@ print(LANES, bool((out.double() - batch.expected).abs().max() < 2e-2))
 """
 
 
-def test_a_processor_without_wide_registers_gives_the_same(tmp_path: Path) -> None:
+@pytest.mark.slow
+def test_results_are_equal_without_avx512(tmp_path: Path) -> None:
     older = {"NUMBA_CPU_NAME": "haswell", "NUMBA_CPU_FEATURES": "+avx2,+fma", "NUMBA_CACHE_DIR": str(tmp_path)}
     environment = os.environ | older | {"PYTHONPATH": str(ROOT)}
     program = [sys.executable, "-c", ON_AN_OLDER_PROCESSOR]

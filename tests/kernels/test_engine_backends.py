@@ -7,7 +7,8 @@ from dataclasses import replace
 import torch
 
 from engine import Engine, EngineConfig, SamplingParams
-from engine.events import BlockCopied, RequestPreempted
+from engine.model.kv_store import KVStore
+from engine.trace.events import BlockCopied, RequestPreempted
 from kernels.backend import Backend
 
 CONFIG = EngineConfig(
@@ -29,6 +30,10 @@ PARAMS = [
 
 def run(backend: str, device: torch.device) -> Engine:
     engine = Engine(replace(CONFIG, attention_backend=backend, device=device.type))
+    store = engine.components.store
+    assert isinstance(store, KVStore)
+    for cache in (store.key_cache, store.value_cache, store.cpu_key_cache, store.cpu_value_cache):
+        cache.fill_(torch.nan)  # what nobody wrote must not be read
     for prompt, params in zip(PROMPTS, PARAMS, strict=True):
         engine.add_request(prompt, params)
     while engine.has_unfinished_requests():

@@ -48,8 +48,9 @@ def test_last_blocks_are_written_read_and_copied(target: Target, huge_cache: tor
     rows = torch.randn(20, 1, HEAD_DIM)
     table = torch.tensor([[NUM_BLOCKS - 1, NUM_BLOCKS - 3]], dtype=torch.int32)
     slots = [int(table[0, i // BLOCK_SIZE]) * BLOCK_SIZE + i % BLOCK_SIZE for i in range(20)]
-    rows_there = rows.to(device)
-    backend.write_kv(rows_there, rows_there, huge_cache, huge_cache, torch.tensor(slots, device=device))
+    qkv = rows.to(device).expand(-1, 3, -1).contiguous()  # one head each, not turned: the same row three times
+    cos, sin = torch.ones(20, HEAD_DIM // 2, device=device), torch.zeros(20, HEAD_DIM // 2, device=device)
+    backend.rotary_write_kv(qkv, cos, sin, huge_cache, huge_cache, torch.tensor(slots, device=device))
     assert torch.equal(huge_cache[NUM_BLOCKS - 1].cpu(), rows[:16])
 
     for query_len in (1, 3):

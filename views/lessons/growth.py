@@ -8,45 +8,80 @@ from typing import Any
 
 import pandas as pd
 
-from engine.scenes.growth import growth
-from engine.scenes.reservation import reservation
-from engine.scenes.scripted_run import blocks_for
-from engine.scenes.words import GUIDE_REPLY, passage, words_of
-from engine.state import CacheState
-from engine.usage import usage_of
-from engine.waste import waste
-from views.lesson_picture import CountMore, Picture, Telling, picture
-from views.made_once import made_once
-from views.told import Figure, tell
+from course.conversation import CONVERSATION
+from course.growth.lesson import LESSON
+from course.growth.scene import growth
+from course.messages import Message, Plural
+from course.reserved_space.scene import reservation
+from course.scripted_engine import blocks_for
+from course.words import GUIDE_REPLY, passage, words_of
+from engine.baselines.fragmentation import waste
+from engine.i18n import N_, _, counted
+from engine.trace.state import CacheState
+from engine.trace.usage import usage_of
+from views.figures import Figure
+from views.lesson_picture import CountMore, FrameTexts, Picture, picture
+from views.server.memoize import memoize
 from views.url_values import ChoiceRule, NumberRule, TextRule
 
-KEY = "growth"
+KEY = LESSON.key
 TOKENS = "tokens"
 DEFAULT_TOKENS = 11
 NUM_RESERVED = 32
-"""Slots of the reservation that the pages are held against, and the most words of a reader."""
-LARGEST_BLOCK, LONGEST_TEXT, LARGEST_PROMPT = 16, 400, 8
-BLOCK_SIZE = NumberRule("block_size", "Block size", 1, LARGEST_BLOCK, 4)
-PROMPT = NumberRule("prompt", "Words of the prompt", 1, LARGEST_PROMPT, 1)
-PASSAGE, GUIDE, OWN = "running text", "the guide's reply", "my own"
-TEXT = ChoiceRule("words", "Words", (PASSAGE, GUIDE, OWN))
-OWN_TEXT = TextRule("text", "Your words", LONGEST_TEXT)
+"""Slots of the reservation that the blocks are compared with, more for the long reply; the most words to type."""
+LARGEST_BLOCK, LONGEST_TEXT, LARGEST_PROMPT = 16, 400, 16
+BLOCK_SIZE = NumberRule("block_size", N_("Block size"), 1, LARGEST_BLOCK, 4)
+PROMPT = NumberRule("prompt", N_("Words of the prompt"), 1, LARGEST_PROMPT, 1)
+PASSAGE, GUIDE, CHAT, OWN = N_("running text"), N_("the guide's reply"), N_("a chat request"), N_("my own")
+LONG = N_("a long reply")
+TEXT = ChoiceRule("words", N_("Words"), (PASSAGE, LONG, GUIDE, CHAT, OWN))
+LONG_REPLY = 128
+"""Words of the long reply: enough to look up how many blocks a hundred tokens take."""
+IN_ORDER, SCATTERED = N_("in order"), N_("scattered")
+PLACES = ChoiceRule("places", N_("Free blocks"), (IN_ORDER, SCATTERED))
+"""A new pool gives its blocks out in order; on a busy server the next free one may lie anywhere."""
+OWN_TEXT = TextRule("text", N_("Your words"), LONGEST_TEXT)
 DEFAULT_OWN = "To be or not to be that is the question"
 
 EXAMPLES: dict[str, dict[str, int | str]] = {
-    "11 tokens on pages of 4": {"block_size": 4, "tokens": 11, "words": PASSAGE, "prompt": 1},
-    "14 words in blocks of 5": {"block_size": 5, "tokens": 14, "words": GUIDE, "prompt": 1},
-    "A prompt of 6 words": {"block_size": 4, "tokens": 6, "words": PASSAGE, "prompt": 6},
+    N_("11 tokens in blocks of 4"): {"block_size": 4, "tokens": 11, "words": PASSAGE, "prompt": 1},
+    N_("14 words in blocks of 5"): {"block_size": 5, "tokens": 14, "words": GUIDE, "prompt": 1},
+    N_("100 tokens in blocks of 16"): {"block_size": 16, "tokens": 100, "words": LONG, "prompt": 1},
+    N_("The first of three chat requests"): {
+        "block_size": 4,
+        "tokens": len(CONVERSATION[0].prompt),
+        "words": CHAT,
+        "prompt": len(CONVERSATION[0].prompt),
+    },
 }
-BEATS = (
-    "**Two cursors.** {usage.num_tokens_known:token} known, {usage.num_tokens_written} with keys and values written. "
-    "Blocks follow the second: a token takes a slot when it is written, not when it is chosen.",
-    "{usage.num_tokens_written:token} take {usage.num_used_blocks:block} of {usage.block_size:slot}. "
-    "Empty: {usage.num_empty_slots:slot}, and only in the last block.",
-    "The same tokens in one run of {in_one_run.num_held:slot} would leave {in_one_run.num_empty:slot} empty.",
+CAPTIONS = (
+    Message(
+        N_(
+            "{num_tokens_written} {num_used_blocks} of {block_size}. Empty: {num_empty_slots}, and "
+            "only in the last block."
+        ),
+        num_tokens_written=Plural("usage.num_tokens_written", "{n} token takes", "{n} tokens take"),
+        num_used_blocks=Plural("usage.num_used_blocks", "{n} block", "{n} blocks"),
+        block_size=Plural("usage.block_size", "{n} slot", "{n} slots"),
+        num_empty_slots=Plural("usage.num_empty_slots", "{n} slot", "{n} slots"),
+    ),
+    Message(
+        N_(
+            "At most {bound} can be empty, block size minus one, however long the reply gets. The same tokens in "
+            "one region of {num_held} would leave {num_empty} empty."
+        ),
+        bound=Plural("usage.most_empty_in_last_block", "{n} slot", "{n} slots"),
+        num_held=Plural("in_one_run.num_held", "{n} slot", "{n} slots"),
+        num_empty=Plural("in_one_run.num_empty", "{n} slot", "{n} slots"),
+    ),
 )
-LAYOUT, HELD, USED, EMPTY = "Layout", "Slots held", "Slots used", "Slots empty"
-COUNT, IN_ONE_RUN, ON_PAGES, STORED = "Tokens written", "Held in one run", "Held on pages", "Slots used"
+LAYOUT, HELD, USED, EMPTY = N_("Layout"), N_("Slots held"), N_("Slots used"), N_("Slots empty")
+COUNT, IN_ONE_RUN, ON_PAGES, STORED = (
+    N_("Tokens written"),
+    N_("Held in one contiguous region"),
+    N_("Held in blocks"),
+    N_("Slots used"),
+)
 
 
 def own_words(text: str) -> tuple[str, ...]:
@@ -58,11 +93,20 @@ def words_to_store(choice: str, own: str) -> tuple[str, ...]:
     """The words of a choice; the running text when the reader has not written any."""
     if choice == GUIDE:
         return GUIDE_REPLY
+    if choice == CHAT:
+        return CONVERSATION[0].words
+    if choice == LONG:
+        return passage(LONG_REPLY)
     return (own_words(own) if choice == OWN else ()) or passage(24)
 
 
+def parts_shown(places: str) -> tuple[str, ...]:
+    """In order, block i is page i of the text. Where blocks are scattered, the text is shown in reading order too."""
+    return ("tokens",) if places == SCATTERED else ()
+
+
 def _beside_a_reservation(words: Sequence[str]) -> CountMore:
-    in_one_run = reservation(NUM_RESERVED, words)
+    in_one_run = reservation(max(NUM_RESERVED, len(words)), words)
 
     def count(state: CacheState) -> dict[str, Any]:
         return {"in_one_run": waste(in_one_run.at(usage_of(state).num_tokens_written))}
@@ -70,24 +114,23 @@ def _beside_a_reservation(words: Sequence[str]) -> CountMore:
     return count
 
 
-@made_once(maxsize=64)
-def pages(words: tuple[str, ...], block_size: int, num_prompt_words: int) -> Picture:
+@memoize(maxsize=64)
+def pages(words: tuple[str, ...], block_size: int, num_prompt_words: int, places: str = IN_ORDER) -> Picture:
     """Values: tokens written: 0, the prompt, then one more each."""
-    scene = growth(
-        words, block_size, num_prompt_words=min(num_prompt_words, len(words)), free_order=_scattered(words, block_size)
-    )
-    telling = Telling(
-        label="{value:token}",
+    free_order = _scattered(words, block_size) if places == SCATTERED else ()
+    num_prompt_words = min(num_prompt_words, len(words))
+    scene = growth(words, block_size, num_prompt_words=num_prompt_words, free_order=free_order)
+    texts = FrameTexts(
+        label=Plural("value", "{n} token", "{n} tokens"),
         figures=(
-            Figure("Tokens known", "{usage.num_tokens_known}"),
-            Figure("KV written", "{usage.num_tokens_written}"),
-            Figure("Blocks held", "{usage.num_used_blocks}"),
-            Figure("Slots empty", "{usage.num_empty_slots}"),
+            Figure(N_("Tokens stored"), "{usage.num_tokens_written}"),
+            Figure(N_("Blocks held"), "{usage.num_used_blocks}"),
+            Figure(N_("Slots empty"), "{usage.num_empty_slots}"),
         ),
-        beats=BEATS,
+        captions=CAPTIONS,
         more=_beside_a_reservation(words),
     )
-    return picture(scene, telling, "One request on pages")
+    return picture(scene, texts, _("One request in blocks"))
 
 
 def _scattered(words: Sequence[str], block_size: int) -> list[int]:
@@ -100,8 +143,10 @@ def comparison(picture: Picture, value: int) -> pd.DataFrame:
     """The same tokens in one reservation and on pages."""
     facts = picture.facts(value)
     in_one_run, on_pages = facts["in_one_run"], facts["waste"]
-    blocks = tell("{usage.num_used_blocks:block} of {usage.block_size}", facts)
-    rows = ((tell("one run of {in_one_run.num_held}", facts), in_one_run), (blocks, on_pages))
+    blocks = counted(
+        "{n} block of {usage.block_size}", "{n} blocks of {usage.block_size}", facts["usage"].num_used_blocks, **facts
+    )
+    rows = ((_("one region of {in_one_run.num_held}").format(**facts), in_one_run), (blocks, on_pages))
     return pd.DataFrame({LAYOUT: name, HELD: w.num_held, USED: w.token_states, EMPTY: w.num_empty} for name, w in rows)
 
 

@@ -2,50 +2,83 @@
 
 from __future__ import annotations
 
-from engine.scenes.reservation import reservation
-from engine.scenes.words import GUIDE_REPLY, passage
-from views.lesson_picture import Picture, Telling, picture
-from views.made_once import made_once
-from views.told import Figure
+import pandas as pd
+
+from course.messages import Message, Percent, Plural, fill
+from course.reserved_space.lesson import LESSON
+from course.reserved_space.scene import reservation, waste_of_replies
+from course.words import GUIDE_REPLY, passage
+from engine.i18n import N_, _
+from views.figures import Figure
+from views.lesson_picture import FrameTexts, Picture, picture
+from views.server.memoize import memoize
 from views.url_values import ChoiceRule, NumberRule
 
-KEY = "reservation"
+KEY = LESSON.key
 LARGEST_RESERVATION = 2048
 LONGEST_REPLY = 128
 """Tokens that the slider reaches in a large reservation."""
 
-RESERVATION = NumberRule("reserved", "Reservation", 1, LARGEST_RESERVATION, 16)
-TEXTS = {"running text": passage(LONGEST_REPLY), "the guide's reply": GUIDE_REPLY}
-TEXT = ChoiceRule("words", "Words", tuple(TEXTS))
+RESERVATION = NumberRule("reserved", N_("Reservation"), 1, LARGEST_RESERVATION, 16)
+TEXTS = {N_("running text"): passage(LONGEST_REPLY), N_("the guide's reply"): GUIDE_REPLY}
+TEXT = ChoiceRule("words", N_("Words"), tuple(TEXTS))
 TOKENS = "tokens"
 DEFAULT_TOKENS = 7
 
 EXAMPLES: dict[str, dict[str, int | str]] = {
-    "7 tokens in 16 slots": {"reserved": 16, "tokens": 7, "words": "running text"},
-    "14 words in 32 slots": {"reserved": 32, "tokens": 14, "words": "the guide's reply"},
-    "A reply of 60, a limit of 2,048": {"reserved": 2048, "tokens": 60, "words": "running text"},
+    N_("7 tokens in 16 slots"): {"reserved": 16, "tokens": 7, "words": "running text"},
+    N_("14 words in 32 slots"): {"reserved": 32, "tokens": 14, "words": "the guide's reply"},
+    N_("A reply of 60, a limit of 2,048"): {"reserved": 2048, "tokens": 60, "words": "running text"},
 }
 
-TELLING = Telling(
-    label="{value:token}",
+FRAME_TEXTS = FrameTexts(
+    label=Plural("value", "{n} token", "{n} tokens"),
     figures=(
-        Figure("Slots reserved", "{waste.num_held:,}"),
-        Figure("Tokens stored", "{waste.token_states}"),
-        Figure("Slots empty", "{waste.num_empty:,}"),
-        Figure("Share empty", "{waste.percent_empty:.0f} %"),
+        Figure(N_("Slots reserved"), "{waste.num_held:,}"),
+        Figure(N_("Tokens stored"), "{waste.token_states}"),
+        Figure(N_("Slots empty"), "{waste.num_empty:,}"),
+        Figure(N_("Share empty"), Percent("waste.percent_empty")),
     ),
-    say=("{value:token} stored, each in the next slot of the run. Empty: {waste.num_empty:slot}.",),
-    beats=(
-        "**Drag the slider.** Each token takes the next slot of the run, in order.",
-        "The request holds {waste.num_held:slot} from its first token to its last. "
-        "Stored: {value:token}. Empty: {waste.num_empty:slot}, {waste.percent_empty:.0f} % of the reservation.",
-        "Until the request ends, no other request may use them.",
+    say=(
+        Message(
+            N_("{value} stored, one slot after the other. Empty: {num_empty}."),
+            value=Plural("value", "{n} token", "{n} tokens"),
+            num_empty=Plural("waste.num_empty", "{n} slot", "{n} slots"),
+        ),
+    ),
+    captions=(
+        N_("**Drag the slider.** Each token takes the next slot of the region, in order."),
+        Message(
+            N_(
+                "The request holds {num_held} from its first token to its last. Stored: {value}. "
+                "Empty: {num_empty}, {percent_empty} of the reservation."
+            ),
+            num_held=Plural("waste.num_held", "{n} slot", "{n} slots"),
+            value=Plural("value", "{n} token", "{n} tokens"),
+            num_empty=Plural("waste.num_empty", "{n} slot", "{n} slots"),
+            percent_empty=Percent("waste.percent_empty"),
+        ),
+        N_("Until the request ends, no other request can use them."),
     ),
 )
 
 
-@made_once(maxsize=64)
+@memoize(maxsize=1)
+def replies_frame() -> pd.DataFrame:
+    """One row a reply: what it stores in a reservation for the longest, and what it leaves empty."""
+    return pd.DataFrame(
+        {
+            N_("Tokens of the reply"): of.token_states,
+            N_("Slots reserved"): of.num_held,
+            N_("Slots empty"): of.num_empty,
+            N_("Share empty"): fill(Percent("of.percent_empty"), {"of": of}),
+        }
+        for of in waste_of_replies()
+    )
+
+
+@memoize(maxsize=64)
 def reserved_space(num_reserved: int, words: str) -> Picture:
     """Values: tokens stored, 0 to what the reservation and the text allow."""
     text = TEXTS[words][:num_reserved]
-    return picture(reservation(num_reserved, text), TELLING, "One request in one reservation")
+    return picture(reservation(num_reserved, text), FRAME_TEXTS, _("One request in one reservation"))

@@ -7,52 +7,60 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from engine.model_facts import HALF_PRECISION, WELL_KNOWN, CardFit, ModelFacts, fit_on_card, size_in_words
-from engine.scenes.what_is_cached import what_is_cached
-from engine.scenes.words import FOX, passage
-from engine.state import CacheState
-from engine.usage import usage_of
-from views.lesson_picture import Picture, Telling, picture
-from views.made_once import made_once
-from views.told import Figure, tell
+from course.messages import Plural
+from course.what_is_cached.lesson import LESSON
+from course.what_is_cached.scene import what_is_cached
+from course.words import FOX, passage
+from engine.i18n import N_, _
+from engine.model.kv_cache_size import HALF_PRECISION, WELL_KNOWN, CardFit, ModelFacts, fit_on_card, size_in_words
+from engine.trace.state import CacheState
+from engine.trace.usage import usage_of
+from views.figures import Figure
+from views.lesson_picture import FrameTexts, Picture, picture
+from views.server.memoize import memoize
 from views.url_values import ChoiceRule, NumberRule
-from views.words import translated
 
 if TYPE_CHECKING:
-    from engine.weights import LoadedModel
+    from engine.model.weights.load import LoadedModel
 
-KEY = "what_is_cached"
+KEY = LESSON.key
 MODELS = {model.name: model for model in WELL_KNOWN}
-PRECISIONS = {"16 bits": HALF_PRECISION, "32 bits": 4, "8 bits": 1}
+PRECISIONS = {N_("16 bits"): HALF_PRECISION, N_("32 bits"): 4, N_("8 bits"): 1}
 LARGEST_CARD = 1024
-MODEL = ChoiceRule("model", "Model", tuple(MODELS))
-PRECISION = ChoiceRule("precision", "A number takes", tuple(PRECISIONS))
-CARD = NumberRule("card", "Card", 1, LARGEST_CARD, 80)
+MODEL = ChoiceRule("model", N_("Model"), tuple(MODELS))
+PRECISION = ChoiceRule("precision", N_("Precision"), tuple(PRECISIONS))
+CARD = NumberRule("card", N_("GPU memory"), 1, LARGEST_CARD, 80)
 TOKENS = "tokens"
-DEFAULT_TOKENS = 7
 NUM_PROMPT, NUM_REPLY = 3, 13
 
 FIGURES = (
-    Figure("Tokens known", "{usage.num_tokens_known}"),
-    Figure("Keys and values written", "{usage.num_tokens_written}"),
-    Figure("Cache of this request", "{cache_size}"),
+    Figure(N_("Tokens known"), "{usage.num_tokens_known}"),
+    Figure(N_("Keys and values written"), "{usage.num_tokens_written}"),
+    Figure(N_("KV cache of this request"), "{cache_size}"),
 )
-BEATS = (
-    "**The prompt is written in one step.** After that, each step writes the keys and values of one token "
-    "and chooses the next. One large block holds it all here; small blocks come later.",
-    "{usage.num_tokens_known:token} known, {usage.num_tokens_written} written. "
-    "A token that was just chosen has no keys and values yet: the next step computes them.",
-    "In {model.name}, one token takes {per_token}. This request holds {cache_size}, as long as it runs.",
+CAPTIONS = (
+    N_(
+        "**The prompt is written in one step.** After that, each step writes the keys and values of one token "
+        "and samples the next. Here one large block holds them all; small blocks come later."
+    ),
+    Plural(
+        "usage.num_tokens_known",
+        "{n} token known, {usage.num_tokens_written} written. A token that was just sampled has no keys and "
+        "values yet: the next step computes them.",
+        "{n} tokens known, {usage.num_tokens_written} written. A token that was just sampled has no keys and "
+        "values yet: the next step computes them.",
+    ),
+    N_("In {model.name}, one token takes {per_token}. This request holds {cache_size}, as long as it runs."),
 )
 CARD_FIGURES = (
-    Figure("Keys and values of one token", "{per_token}"),
-    Figure("Weights", "{weights}"),
-    Figure("Left for the cache", "{left}"),
-    Figure("Tokens that fit", "{fit.num_tokens:,}"),
+    Figure(N_("Keys and values of one token"), "{per_token}"),
+    Figure(N_("Weights"), "{weights}"),
+    Figure(N_("Left for the KV cache"), "{left}"),
+    Figure(N_("Tokens that fit"), "{fit.num_tokens:,}"),
 )
 
 
-@made_once(maxsize=64)
+@memoize(maxsize=64)
 def cached(model_name: str, precision: str) -> Picture:
     """Values: tokens written. The words are scripted; the sizes are those of the chosen model."""
     model, num_bytes = MODELS[model_name], PRECISIONS[precision]
@@ -66,7 +74,11 @@ def cached(model_name: str, precision: str) -> Picture:
         }
 
     scene = what_is_cached(FOX[:NUM_PROMPT], (*FOX[NUM_PROMPT:], *passage(NUM_REPLY))[:NUM_REPLY])
-    return picture(scene, Telling("{value:token}", FIGURES, beats=BEATS, more=size), "The cache of one request")
+    return picture(
+        scene,
+        FrameTexts(Plural("value", "{n} token", "{n} tokens"), FIGURES, captions=CAPTIONS, more=size),
+        _("The KV cache of one request"),
+    )
 
 
 def card_facts(model_name: str, precision: str, card_gb: int) -> dict[str, Any]:
@@ -86,9 +98,9 @@ def card_facts(model_name: str, precision: str, card_gb: int) -> dict[str, Any]:
 
 def running_model(weights: LoadedModel, info: Mapping[str, Any]) -> tuple[ModelFacts, int]:
     """The facts of the model that this server runs, and the bytes of a number in its cache: `info` is its engine's."""
-    from engine.dtypes import TORCH_DTYPES  # brings torch, which is there when a model runs
+    from engine.model.device import TORCH_DTYPES  # brings torch, which is there when a model runs
 
-    name = tell("{w.name} (running here)", {"w": weights})
+    name = _("{w.name} (running here)").format(w=weights)
     return ModelFacts.of(name, weights.config), TORCH_DTYPES[info["kv_dtype"]].itemsize
 
 
@@ -99,17 +111,17 @@ def models_frame(models: Iterable[tuple[ModelFacts, int]], card_gb: int) -> pd.D
 
 def _row(model: ModelFacts, num_bytes: int, card_gb: int) -> dict[str, Any]:
     return {
-        "Model": model.name,
-        "Layers": model.num_layers,
-        "Heads": model.num_heads,
-        "KV heads": model.num_kv_heads,
-        "Numbers a head": model.head_dim,
-        "Bytes a number": num_bytes,
-        "One token": size_in_words(model.kv_bytes_per_token(num_bytes)),
-        tell("Tokens on {card} GB", {"card": card_gb}): _tokens(model, num_bytes, card_gb),
+        N_("Model"): model.name,
+        N_("Layers"): model.num_layers,
+        N_("Heads"): model.num_heads,
+        N_("KV heads"): model.num_kv_heads,
+        N_("Head dimension"): model.head_dim,
+        N_("Bytes per value"): num_bytes,
+        N_("One token"): size_in_words(model.kv_bytes_per_token(num_bytes)),
+        _("Tokens in {card} GB").format(card=card_gb): _tokens(model, num_bytes, card_gb),
     }
 
 
 def _tokens(model: ModelFacts, num_bytes: int, card_gb: int) -> str:
     fit: CardFit = fit_on_card(model, card_gb, bytes_per_element=num_bytes)
-    return f"{fit.num_tokens:,}" if fit.weights_fit else translated("weights do not fit")
+    return f"{fit.num_tokens:,}" if fit.weights_fit else _("weights do not fit")

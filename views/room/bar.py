@@ -1,30 +1,33 @@
-"""The bar above every page of a tab that is in a room, or was invited to one: the browser's end of the room's line."""
+"""The bar above every page of a tab that is in a room or was invited to one. Its script holds the tab's WebSocket."""
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import streamlit as st
 
-from views import server
-from views.kept import forget_kept
+from engine.i18n import N_, _
+from views.browser.assets import read_assets, with_connection, with_texts
 from views.room import codes
-from views.room.lines import path_of_line
-from views.room.room_tab import RoomTab, be_in_room, forget_room, room_tab, tab_from
-from views.streamlit_private import uninterrupted
+from views.room.network import exposure_of_this_server, qr_code
+from views.room.place import PRIVATE
+from views.room.rooms import rooms
+from views.room.tab import RoomTab, clear_room_tab, room_tab, set_room_tab, tab_from
+from views.room.websocket import path_of_tab
+from views.server.streamlit_internals import uninterrupted
+from views.url_state import clear_url_values
 
-ASSETS = Path(__file__).resolve().parent.parent.parent / "assets" / "room"
-KEY, ROOM, FOLLOW = "room_line", "room", "follow"
+KEY, ROOM, FOLLOW = "room_bar", "room", "follow"
 _STAMP, _LEFT = "room_stamp", "room_left"
-LEFT = "You have left the room."
+LEFT = N_("You have left the room.")
 
 
-def _read(name: str) -> str:
-    return (ASSETS / name).read_text(encoding="utf-8")
-
-
-_LINE = st.components.v2.component("room_line", html=_read("line.html"), css=_read("line.css"), js=_read("line.js"))
+_BAR = st.components.v2.component(
+    "room_bar",
+    html=read_assets("room/bar.html"),
+    css=read_assets("room/bar.css"),
+    js=with_texts(with_connection(read_assets("room/bar.js"))),
+)
 
 
 def draw_room_bar(*, is_room_page: bool) -> None:
@@ -33,7 +36,7 @@ def draw_room_bar(*, is_room_page: bool) -> None:
     tab = room_tab()
     code = tab.code if tab is not None else codes.code_from(st.query_params.get(ROOM, ""))
     if len(code) == codes.LENGTH:
-        _LINE(key=KEY, data=_data(tab, code, is_room_page), on_identity_change=_take_identity, height="content")
+        _BAR(key=KEY, data=_data(tab, code, is_room_page), on_identity_change=_take_identity, height="content")
 
 
 def moved_to() -> str | None:
@@ -47,21 +50,23 @@ def leave_room(tab: RoomTab) -> None:
     if (room := tab.room) is not None:
         room.leave(tab.member)
     st.session_state[_LEFT] = tab.code
-    forget_room()
+    clear_room_tab()
 
 
 def _data(tab: RoomTab | None, code: str, is_room_page: bool) -> dict[str, Any]:
     room = None if tab is None else tab.room
     has_left = tab is None and st.session_state.get(_LEFT) == code
     if tab is not None and room is None:
-        forget_room()
+        clear_room_tab()
     return {
         "code": code,
         "shown": codes.shown(code),
-        "socket": path_of_line(code),
+        "socket": path_of_tab(code),
         "identity": tab.identity(room) if tab is not None and room is not None else None,
-        "why_over": LEFT if has_left else server.rooms().why_over(code),
+        "end_reason": _(LEFT) if has_left else rooms().end_reason(code),
+        "private_names": PRIVATE,
         "is_room_page": is_room_page,
+        "qr": qr_code(exposure_of_this_server().link(code)) if tab is not None and tab.token else None,
         "moved_to": moved_to(),
     }
 
@@ -72,15 +77,15 @@ def _take_place() -> None:
     stamp = st.query_params.get(FOLLOW)
     if stamp and stamp != moved_to():
         st.session_state[_STAMP] = stamp
-        forget_kept()
+        clear_url_values()
 
 
 def _take_identity() -> None:
     """The browser says what this tab was in its room, or that it is no longer in it."""
     if KEY not in st.session_state:  # the tab has turned a page meanwhile, and its bar says it again
         return
-    told = st.session_state[KEY].identity
-    if isinstance(told, dict) and told.get("gone"):
-        forget_room()
-    elif (tab := tab_from(told)) is not None:
-        be_in_room(tab)
+    reported = st.session_state[KEY].identity
+    if isinstance(reported, dict) and reported.get("gone"):
+        clear_room_tab()
+    elif (tab := tab_from(reported)) is not None:
+        set_room_tab(tab)

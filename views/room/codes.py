@@ -20,10 +20,12 @@ _ONE_AT_A_TIME = threading.Lock()
 
 
 def new_token() -> str:
+    """A random presenter's token, safe in an address."""
     return secrets.token_urlsafe(24)
 
 
 def new_member_id() -> str:
+    """A random id of a member, which only their tab knows."""
     return secrets.token_urlsafe(16)
 
 

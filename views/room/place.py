@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import parse_qsl, urlencode
 
-from views.course import COURSE
+from course.pages import COURSE
 
 LONGEST_QUERY = 4_000
 MAX_VALUES = 40
@@ -22,11 +22,11 @@ class Place:
     query: str = ""
 
 
-def place_from(told: Any) -> Place | None:
+def place_from(reported: Any) -> Place | None:
     """What a browser said, checked: `{"path": "batch", "query": "requests=3"}`. None when it is no page of ours."""
-    if not isinstance(told, dict):
+    if not isinstance(reported, dict):
         return None
-    path, query = told.get("path"), told.get("query", "")
+    path, query = reported.get("path"), reported.get("query", "")
     if not isinstance(path, str) or not isinstance(query, str) or len(query) > LONGEST_QUERY:
         return None
     if path not in {page.url_path or "" for page in COURSE}:

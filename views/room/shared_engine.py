@@ -11,9 +11,10 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from engine.i18n import _
 from engine.sampling_params import SamplingParams
-from views.engine_session import EngineSession, Moment
-from views.room.lateness import Lateness
+from views.room.tick_latency import TickLatency
+from views.server.engine_session import EngineSession, Moment
 
 BuildSession = Callable[[], EngineSession]
 LONGEST_RUN = 1_500
@@ -24,7 +25,9 @@ OVER = ("finished", "refused")
 
 
 @dataclass(frozen=True)
-class Prompt:
+class QueuedPrompt:
+    """A prompt that waits for a run. `owner`: the member id of who sent it."""
+
     owner: str
     text: str
     params: SamplingParams
@@ -36,19 +39,22 @@ class SharedEngine:
     def __init__(self) -> None:
         self.pace: float | None = None
         """Seconds between steps; None while the presenter steps by hand."""
-        self.lateness = Lateness()
+        self.tick_latency = TickLatency()
+        self.on_refused: Callable[[QueuedPrompt, str], None] = lambda prompt, why: None
+        """Told of each prompt that waited for a run and is refused by it, with the sentence that says why."""
         self._session: EngineSession | None = None
         self._build: BuildSession | None = None
         self._owners: dict[str, str] = {}
-        self._queue: list[Prompt] = []
+        self._queue: list[QueuedPrompt] = []
         self._lock = threading.RLock()
 
     @property
     def session(self) -> EngineSession | None:
+        """The engine's session; None before somebody has opened the room's page."""
         return self._session
 
     @property
-    def num_held_back(self) -> int:
+    def num_queued(self) -> int:
         """Prompts that wait for the next run."""
         return len(self._queue)
 
@@ -66,24 +72,26 @@ class SharedEngine:
                 self._session = build()
             return self._session
 
-    def add(self, prompt: Prompt) -> None:
+    def add(self, prompt: QueuedPrompt) -> None:
         """Queue a prompt, for this run or the next. Raises ValueError with a sentence when it is refused."""
         with self._lock:
             if self._session is None:
-                raise ValueError("The room's engine is not open yet. Wait for its picture to appear.")
+                raise ValueError(_("The room's engine has not started yet. Wait until its picture appears."))
             if self._is_long or self._queue:
+                self._session.check(prompt.text, prompt.params)
                 self._queue.append(prompt)
             else:
-                self._hand_over(prompt)
+                self._submit(prompt)
 
-    def num_under_way(self, owner: str) -> int:
+    def num_unfinished(self, owner: str) -> int:
         """Prompts of this owner that have not finished."""
-        return len(self._under_way_of(owner)) + Counter(prompt.owner for prompt in self._queue)[owner]
+        return len(self._unfinished_of(owner)) + Counter(prompt.owner for prompt in self._queue)[owner]
 
     def owner_of(self, request_id: str) -> str | None:
+        """The member id of who sent this request."""
         return self._owners.get(request_id)
 
-    def owners_under_way(self) -> dict[str, str]:
+    def owners_of_unfinished(self) -> dict[str, str]:
         """Whose each request is that has not finished, by its name."""
         moment = self._moment
         requests = {} if moment is None else moment.state.requests
@@ -94,35 +102,36 @@ class SharedEngine:
         }
 
     def abort(self, request_id: str) -> None:
+        """End one request of this run; unknown ids are ignored."""
         if self._session is not None and request_id in self._owners:
             self._session.abort(request_id)
 
-    def abort_all_of(self, owner: str) -> None:
+    def abort_requests_of(self, owner: str) -> None:
         """End what somebody who has gone had under way; the blocks come back."""
         with self._lock:
             self._queue = [prompt for prompt in self._queue if prompt.owner != owner]
-            for request_id in self._under_way_of(owner):
+            for request_id in self._unfinished_of(owner):
                 self.abort(request_id)
 
     def step(self, expected_step: int) -> None:
         """One step by hand. A click made on an older picture does nothing."""
         if self._session is not None:
             self._session.step(expected_step)
-            self.renew_if_drained()
+            self.restart_if_drained()
 
     def tick(self) -> bool:
         """One step of a run at a pace. Whether there was anything to do."""
         session = self._session
         return self.is_stepping and session is not None and session.step(session.moment.step)
 
-    def renew_if_drained(self) -> None:
+    def restart_if_drained(self) -> None:
         """When a long run has nothing left to do: a new one, with the prompts that waited for it."""
         with self._lock:
             if self._session is not None and self._is_long and not self._session.moment.has_unfinished:
-                self.renew()
+                self.restart()
 
-    def renew(self) -> None:
-        """A new run, built of the settings as they are now. What waited for it joins it."""
+    def restart(self) -> None:
+        """A new run with the settings as they are now. Queued prompts join it; one it refuses is reported alone."""
         with self._lock:
             if self._session is None or self._build is None:
                 return
@@ -130,13 +139,16 @@ class SharedEngine:
             self._session = self._build()
             waiting, self._queue = self._queue, []
             for prompt in waiting:
-                self._hand_over(prompt)
+                try:
+                    self._submit(prompt)
+                except ValueError as refusal:
+                    self.on_refused(prompt, str(refusal))
 
-    def begin_anew(self) -> None:
+    def reset(self) -> None:
         """A new run without the prompts there were."""
         with self._lock:
             self._queue = []
-            self.renew()
+            self.restart()
 
     def close(self) -> None:
         """Give the pool back."""
@@ -154,10 +166,10 @@ class SharedEngine:
     def _moment(self) -> Moment | None:
         return None if self._session is None else self._session.moment
 
-    def _hand_over(self, prompt: Prompt) -> None:
+    def _submit(self, prompt: QueuedPrompt) -> None:
         assert self._session is not None
         request_id = self._session.add(prompt.text, prompt.params, as_chat=False)
         self._owners[request_id] = prompt.owner
 
-    def _under_way_of(self, owner: str) -> list[str]:
-        return [name for name, its_owner in self.owners_under_way().items() if its_owner == owner]
+    def _unfinished_of(self, owner: str) -> list[str]:
+        return [name for name, its_owner in self.owners_of_unfinished().items() if its_owner == owner]

@@ -1,5 +1,5 @@
 // The frames of a trace and the state at any of them. Applying a frame is assignment of the new values it carries
-// (fields: views/frame_encoder.py), so any frame is reached from the nearest keyframe in at most KEYFRAME_EVERY steps.
+// (fields: views/memory_map/frame_encoder.py), so any frame is reached from the nearest keyframe in at most KEYFRAME_EVERY steps.
 
 const KEYFRAME_EVERY = 50;
 const NO_MEMORY = { block_size: 0, num_blocks: 0, num_cpu_blocks: 0, num_slots: 0 };
@@ -21,7 +21,7 @@ function copyState(s) {
   };
 }
 
-function startAfresh(s, layout) {
+function resetState(s, layout) {
   Object.assign(s, emptyState(), { layout });
   s.blocks = blankBlocks(layout.num_blocks, layout.block_size);
   s.cpu = blankBlocks(layout.num_cpu_blocks, layout.block_size);
@@ -69,7 +69,7 @@ function extended({ tokens, num_tokens }, keep, add, isSame) {
 }
 
 function applyPart(s, part) {
-  if (part.layout) startAfresh(s, part.layout);
+  if (part.layout) resetState(s, part.layout);
   applySeqs(s, part.seqs);
   for (const request of part.requests ?? []) s.requests.set(request.request_id, request);
   applyBlocks(s.blocks, part.blocks);
@@ -79,17 +79,18 @@ function applyPart(s, part) {
   if (part.next_free) s.nextFree = part.next_free;
 }
 
-function newFrame({ step, label, say, figures = [], beats = [], focus = null, changes = [] }, ...parts) {
-  return { step, label, say, figures, beats, focus, changes, parts };
+function newFrame({ step, label, say, headline = say[0], figures = [], captions = [], focus = null, changes = [] }, ...parts) {
+  return { step, label, say, headline, figures, captions, focus, changes, parts };
 }
 
 class FrameStore {
   constructor() {
-    this.frames = []; // each { step, label, say, figures, beats, focus, changes, parts }
+    this.frames = []; // each { step, label, say, headline, figures, captions, focus, changes, parts }
     this.tokens = []; // [token_id, text]
     this.seqs = []; // { seq_id, request_id, letter, colour }
     this.numMessages = 0;
     this.usesSwap = false;
+    this.memories = new Set(); // of any frame: "blocks", "arena"
     this.looks = new Set(); // what the legend must explain: kept, stale, times
     this.timesUsed = []; // by token: how often sequences were given it
     this.tableSizes = []; // by sequence: table entries in the last frame read
@@ -124,6 +125,7 @@ class FrameStore {
   amendLast(m) {
     const last = this.frames.at(-1);
     last.say = last.say.concat(m.say);
+    last.headline = m.headline ?? m.say[0];
     last.changes = m.changes ?? [];
     last.parts.push(m);
     if (this.at === this.frames.length - 1) applyPart(this.state, m);
@@ -144,6 +146,8 @@ class FrameStore {
 
   // A block that is free and has been another's, or can be found by its content, or that two tables name.
   noteLooks({ layout, blocks = [], regions }) {
+    if (layout?.num_blocks) this.memories.add("blocks");
+    if (layout?.num_slots) this.memories.add("arena");
     for (const { owners = layout ? [] : null, cached, slots } of blocks) {
       if (cached) this.looks.add("kept");
       if (owners?.length > 1) this.looks.add("times");
@@ -187,7 +191,7 @@ function blockStatus(block) {
 
 // A block's or a lane's status in words.
 function statusWord(status) {
-  return { used: said("used"), cached: said("cached"), free: said("free") }[status];
+  return { used: _("used"), cached: _("cached"), free: _("free") }[status];
 }
 
 // How many of a used block's slots hold keys and values that some holder's table gives a meaning to.

@@ -35,6 +35,13 @@ function htmlEl(name, className = "", parent = null, text = null) {
   return node;
 }
 
+// A fold over the picture: it closes when the focus leaves it, and by Escape.
+function closeWhenLeft(details) {
+  const close = () => (details.open = false);
+  details.addEventListener("focusout", (e) => details.contains(e.relatedTarget) || close());
+  details.addEventListener("keydown", (e) => e.key === "Escape" && close());
+}
+
 // A growing set of like nodes: `use(n)` shows the first n and hides the rest, so scrubbing creates nothing.
 class Pool {
   constructor(parent, make) {

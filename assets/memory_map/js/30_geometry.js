@@ -1,28 +1,34 @@
 // Where things go. Pure functions of sizes: the same input gives the same picture.
 
 const DETAILS = ["text", "slots", "cells"];
-const TEXT_MAY_EXCEED = 1.5; // words are worth some scrolling
+const LEAST_CELL = 7;
+const MOST_SLOTS = 1500; // drawn one by one
+const TEXT_MAY_EXCEED = 1.5; // words are worth more height than a page asked for, never more than there is
+const DENSITIES = [1, 0.8]; // full boxes, then tighter ones
 const TIGHT = 0.9; // of a usual word's width: the longest of them are written a little smaller
 
-// The ways to lay `count` blocks of `blockSize` slots into a width, from the richest that fits the height.
-function planBlocks({ count, blockSize, width, maxHeight, unit, detail, wordWidth }) {
-  const wanted = detail === "auto" ? DETAILS : [detail];
-  let plan = null;
-  for (const name of wanted) {
-    plan = name === "cells" ? planCells(count, width, maxHeight, unit) : planCards(name, count, blockSize, width, unit, wordWidth, maxHeight);
-    const nodes = name === "cells" ? 0 : count * blockSize;
-    const allowed = name === "text" ? maxHeight * TEXT_MAY_EXCEED : maxHeight;
-    if (plan && ((plan.height <= allowed && nodes <= 1500) || (name === "text" && nodes <= 64))) return plan;
+// The ways to lay `count` blocks of `blockSize` slots into a width, from the richest that fits the height: boxes with
+// words, boxes with slots, cells. One rule for all pages.
+function planBlocks({ count, blockSize, width, maxHeight, mostForText, unit, wordWidth }) {
+  for (const name of DETAILS.slice(0, -1)) {
+    const allowed = name === "text" ? mostForText : maxHeight;
+    if (count * blockSize > MOST_SLOTS) continue;
+    for (const density of DENSITIES) {
+      const plan = planCards(name, count, blockSize, width, unit, density, wordWidth, allowed);
+      if (plan && plan.height <= allowed) return plan;
+    }
   }
-  return plan ?? planCells(count, width, maxHeight, unit);
+  return planCells(count, width, maxHeight, unit);
 }
 
-function planCards(detail, count, blockSize, width, unit, wordWidth, maxHeight) {
+// density: 1 is roomy; below it boxes are lower and closer, their words as large as before.
+function planCards(detail, count, blockSize, width, unit, density, wordWidth, maxHeight) {
   const text = detail === "text";
   const sizes = {
-    pad: 6 * unit, header: (text ? 24 : 19) * unit, slotGap: (text ? 3 : 2) * unit, slotH: (text ? 30 : 10) * unit,
-    minSlot: text ? wordWidth * TIGHT : 9 * unit, maxSlot: (text ? 84 : 14) * unit, gapX: (text ? 14 : 10) * unit,
-    gapY: (text ? 16 : 10) * unit, minWidth: (text ? 100 : 62) * unit,
+    pad: 6 * unit * density, header: (text ? 24 : 19) * unit * density, slotGap: (text ? 3 : 2) * unit,
+    slotH: (text ? 30 : 10) * unit * density, minSlot: text ? wordWidth * TIGHT * Math.sqrt(density) : 9 * unit * density,
+    maxSlot: (text ? 84 : 14) * unit, gapX: (text ? 14 : 10) * unit * density,
+    gapY: (text ? 16 : 10) * unit * density, minWidth: (text ? 100 : 62) * unit * density,
   };
   const plans = slotsPerLineChoices(blockSize).map((perLine) => cardsPlan(detail, count, blockSize, width, perLine, sizes, maxHeight));
   return plans.filter(Boolean).reduce((best, p) => (!best || p.cost < best.cost ? p : best), null);
@@ -56,10 +62,13 @@ function cardsPlan(detail, count, blockSize, width, perLine, z, maxHeight) {
 
 function planCells(count, width, maxHeight, unit) {
   const gap = count > 900 ? 2 : 3 * unit;
-  const fitting = Math.sqrt((width * maxHeight) / Math.max(count, 1)) - gap;
-  const size = Math.max(7, Math.min(44 * unit, fitting));
+  const area = Math.max(0, width) * Math.max(0, maxHeight); // what stands above may have taken all the height
+  const fitting = Math.sqrt(area / Math.max(count, 1)) - gap;
+  const rowsOf = (size) => Math.ceil(count / Math.max(1, Math.floor((width + gap) / (size + gap))));
+  let size = Math.max(LEAST_CELL, Math.min(44 * unit, fitting));
+  while (size > LEAST_CELL && rowsOf(size) * (size + gap) > maxHeight) size = Math.max(LEAST_CELL, size - 0.5);
+  const rows = rowsOf(size);
   const cols = Math.max(1, Math.floor((width + gap) / (size + gap)));
-  const rows = Math.ceil(count / cols);
   return {
     detail: "cells", cols, rows, cellW: size, cellH: size, gapX: gap, gapY: gap, header: 0, pad: 0,
     height: rows * (size + gap), perLine: 0, blockSize: 0, cost: 0,
@@ -86,7 +95,9 @@ function slotBox(plan, offset) {
 function planArena(numSlots, width, maxHeight, unit, wordWidth) {
   if (numSlots <= 64) {
     const cols = evenColumns(numSlots, Math.max(1, Math.floor(width / Math.min(wordWidth, width / 4))));
-    return { numSlots, cols, w: Math.min(width / cols, 92 * unit), h: 32 * unit, band: 17 * unit, text: true };
+    const rows = Math.ceil(numSlots / cols);
+    const h = Math.min(32 * unit, maxHeight / rows - 17 * unit);
+    if (h >= 20 * unit) return { numSlots, cols, w: Math.min(width / cols, 92 * unit), h, band: 17 * unit, text: true };
   }
   const h = 24 * unit;
   const band = 7 * unit;

@@ -1,6 +1,7 @@
 // A pool of blocks: physical memory, or the CPU swap pool. Rebuilt when sizes change, repainted by difference.
 
 const MAX_CHIPS = 3;
+const LEAST_LETTER = 11; // pixels; below it a block is a dot in its owner's colour
 
 class BlockGrid {
   constructor(map, parent, kind) {
@@ -33,7 +34,7 @@ class BlockGrid {
     return 20 * unit + plan.height;
   }
 
-  entitle(text) {
+  setTitle(text) {
     putWord(this.title, text, this.width, this.map.picture.ruler);
     put(this.g, { "aria-label": text });
   }
@@ -135,7 +136,7 @@ class BlockGrid {
   paintLetter(card, text) {
     const size = Math.min(15 * this.map.picture.unit, card.box.w * 0.55, (card.box.w - 3) / (0.62 * Math.max(text.length, 1)));
     put(card.letter, { style: `font-size:${f1(size)}px` });
-    putText(card.letter, size < 7 ? "" : text);
+    putText(card.letter, size < LEAST_LETTER ? "" : text);
   }
 
   // Name, state and holders. Where the holders would have no room, a count of one is left out, then the word "block".
@@ -144,8 +145,8 @@ class BlockGrid {
     const { pad, header, detail } = this.plan;
     const unit = this.map.picture.unit;
     const text = detail === "text";
-    if (isPlaceless(this.map)) {
-      putText(card.name, text ? placelessName(card.id) : String(card.id + 1));
+    if (hasUnknownPlacement(this.map)) {
+      putText(card.name, text ? storedName(card.id) : String(card.id + 1));
       return;
     }
     const side = (text ? 16 : 13) * unit;
@@ -167,9 +168,9 @@ class BlockGrid {
     this.paintBars(card, owners);
   }
 
-  nameOf({ id }, text) {
-    if (this.kind === "cpu") return said("cpu {id}", { id });
-    return text ? said("block {id}", { id }) : String(id);
+  nameOf({ id, box }, text) {
+    const name = this.kind === "cpu" ? _("cpu {id}", { id }) : text ? _("block {id}", { id }) : String(id);
+    return this.map.picture.ruler.width(name) <= box.w - 2 * this.plan.pad ? name : String(id);
   }
 
   // What fits in a header beside the name: the state, and chips in the pixels that it leaves. isRoomy: ones are counted.
@@ -184,8 +185,8 @@ class BlockGrid {
   }
 
   nextText(status, room) {
-    const long = said("{status}, next", { status: statusWord(status) });
-    return this.map.picture.ruler.width(long) < room ? long : said("next");
+    const long = _("{status}, next", { status: statusWord(status) });
+    return this.map.picture.ruler.width(long) < room ? long : _("next");
   }
 
   // The state in a word, or as the legend marks it where the word would cover the block's number.
@@ -238,19 +239,19 @@ class BlockGrid {
 
   describe(card, status) {
     const { block, id, live } = card;
-    const where = this.kind === "cpu" ? said("CPU block {id}", { id }) : said("block {id}", { id });
-    const holders = block.owners.map(([seq, logical]) => said("block {logical} of {name}", { logical, name: this.map.seqName(seq) }));
+    const where = this.kind === "cpu" ? _("CPU block {id}", { id }) : _("block {id}", { id });
+    const holders = block.owners.map(([seq, logical]) => _("logical block {logical} of {name}", { logical, name: this.map.seqName(seq) }));
     const words = block.slots.slice(0, 32).filter(Boolean).map((c) => this.map.tokenText(c.token)).join(" ");
-    if (isPlaceless(this.map)) return said("{name}, place and holders unknown: {words}", { name: placelessName(id), words });
+    if (hasUnknownPlacement(this.map)) return _("{name}, place and holders unknown: {words}", { name: storedName(id), words });
     if (status === "used") {
-      const all = holders.reduce((some, one) => said("{some} and {one}", { some, one }));
+      const all = holders.reduce((some, one) => _("{some} and {one}", { some, one }));
       const facts = { where, holders: all, count: holders.length, live, size: block.slots.length, words };
-      return said("{where}: {holders}, ref_cnt {count}, {live} of {size} slots written: {words}", facts);
+      return _("{where}: {holders}, ref_cnt {count}, slots written: {live} of {size}: {words}", facts);
     }
-    const facts = { where, status: statusWord(status), words };
-    if (!words) return said("{where}: {status}", facts);
-    if (status === "cached") return said("{where}: {status}, can still be found by its content: {words}", facts);
-    return said("{where}: {status}, old content: {words}", facts);
+    const facts = { where, status: card.next ? _("{status}, the next to be allocated", { status: statusWord(status) }) : statusWord(status), words };
+    if (!words) return _("{where}: {status}", facts);
+    if (status === "cached") return _("{where}: {status}, still cached: {words}", facts);
+    return _("{where}: {status}, old content: {words}", facts);
   }
 
   // In picture coordinates, for threads and moves.

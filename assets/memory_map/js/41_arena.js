@@ -27,7 +27,8 @@ class Arena {
     this.origin = { x, y: y + 20 * unit };
     put(this.body, { transform: `translate(${f1(x)} ${f1(this.origin.y)})` });
     put(this.title, { x, y: y + 13 * unit });
-    putWord(this.title, said("one stretch of {n} slots", { n: inThousands(numSlots) }), options.width, this.map.picture.ruler);
+    const title = ngettext("one contiguous region of {n} slot", "one contiguous region of {n} slots", numSlots);
+    putWord(this.title, title, options.width, this.map.picture.ruler);
     return 20 * unit + arenaHeight(this.plan) + 6 * unit;
   }
 
@@ -97,8 +98,8 @@ class Arena {
     const letter = region ? this.map.letter(seq) : "";
     const [n, size] = [region?.num_written ?? count, region?.num_slots ?? 0].map(inThousands);
     const texts = region
-      ? [said("{letter}: {n} of {size} used", { letter, n, size }), `${letter} ${n}/${size}`, letter]
-      : [said("free {n}", { n }), n];
+      ? [_("{letter}: {n} of {size} used", { letter, n, size }), `${letter} ${n}/${size}`, letter]
+      : [_("free {n}", { n }), n];
     const y = inside ? run.y + run.h / 2 + 4 * this.map.picture.unit : run.y - 4 * this.map.picture.unit;
     return {
       x: run.x + (inside ? 5 : 1), y, cls: `note ${kind}${inside ? " inside" : ""}`,
@@ -151,9 +152,9 @@ class Arena {
     const content = state.arena[slot];
     const region = state.regions.find((r) => slot >= r.start && slot < r.start + r.num_slots);
     const facts = { slot, name: region?.request_id, word: content ? this.map.tokenText(content.token) : "" };
-    if (!region) return content ? said("slot {slot}: free, old content: {word}", facts) : said("slot {slot}: free", facts);
-    if (!isWritten(state, slot)) return said("slot {slot}: {name}, reserved, not used", facts);
-    return content ? said("slot {slot}: {name}, used: {word}", facts) : said("slot {slot}: {name}, used", facts);
+    if (!region) return content ? _("slot {slot}: free, old content: {word}", facts) : _("slot {slot}: free", facts);
+    if (!isWritten(state, slot)) return _("slot {slot}: {name}, reserved, not used", facts);
+    return content ? _("slot {slot}: {name}, used: {word}", facts) : _("slot {slot}: {name}, used", facts);
   }
 
   slotNode(slot) {

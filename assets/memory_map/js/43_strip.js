@@ -23,26 +23,28 @@ class TokenStrip {
   }
 
   place(state, x, y, width) {
-    const s = this.map.seq === null ? undefined : state.seqs[this.map.seq];
+    const s = this.map.seq === null || !this.map.shows("tokens") ? undefined : state.seqs[this.map.seq];
     put(this.g, { display: s ? null : "none" });
     if (!s) return 0;
     const unit = this.map.picture.unit;
-    this.lineH = (state.layout.block_size ? 62 : 46) * unit; // under the tokens, the blocks they belong to
+    this.hasCursors = this.map.shows("cursors");
+    this.cellY = (this.hasCursors ? 16 : 4) * unit; // above the tokens, the cursors' labels
+    this.lineH = this.cellY + (state.layout.block_size ? 46 : 30) * unit; // under them, the blocks they belong to
     const { first, cells, lines } = this.flow(s, x, width);
     const top = y + 20 * unit;
-    put(this.g, { style: `--o:${this.map.colour(this.map.seq)}`, "aria-label": said("Tokens of {name}", { name: this.map.seqName(this.map.seq) }) });
+    put(this.g, { style: `--o:${this.map.colour(this.map.seq)}`, "aria-label": _("Tokens of {name}", { name: this.map.seqName(this.map.seq) }) });
     put(this.title, { x, y: y + 13 * unit });
     putWord(this.title, this.heading(first), width, this.map.picture.ruler);
     this.paintCells(s, cells, top);
     this.paintBrackets(state.layout.block_size, cells, top);
     this.paintFlags(s, cells, x, top, width);
-    this.keepLines = Math.max(lines, this.reservedLines(s, cells, width));
+    this.keepLines = Math.max(lines, this.reservedLines(width));
     return 30 * unit + this.keepLines * this.lineH;
   }
 
   heading(first) {
     const letter = this.map.letter(this.map.seq);
-    return first ? said("{letter} in reading order, from token {first}", { letter, first }) : said("{letter} in reading order", { letter });
+    return first ? _("{letter} in reading order, from token {first}", { letter, first }) : _("{letter} in reading order", { letter });
   }
 
   cellWidth(text) {
@@ -77,16 +79,20 @@ class TokenStrip {
     return flowed;
   }
 
+  // One where a narrow picture has block tables, too.
   mostLines() {
-    return this.map.picture.narrow ? 3 : 2;
+    const { narrow, room, unit } = this.map.picture;
+    return narrow && this.map.shows("tables") && room < 530 * unit ? 1 : 2;
   }
 
-  // Lines to keep free for the longest this sequence gets, so that the picture below holds still.
-  reservedLines(s, cells, width) {
-    const longest = this.map.store.longest[this.map.seq]?.tokens ?? 0;
-    const drawn = cells.reduce((sum, c) => sum + c.w + 3 * this.map.picture.unit, 0);
-    const each = cells.length ? drawn / cells.length : 40 * this.map.picture.unit;
-    return Math.min(this.mostLines(), Math.max(1, Math.ceil((longest * each) / width)));
+  // Lines to keep free for the longest that any sequence gets, so that the picture below holds still.
+  reservedLines(width) {
+    const { tokens, timesUsed, longest } = this.map.store;
+    const words = tokens.map(([, text], i) => ({ w: this.cellWidth(text) + 3 * this.map.picture.unit, times: timesUsed[i] ?? 0 }));
+    const uses = words.reduce((sum, { times }) => sum + times, 0);
+    const each = words.reduce((sum, { w, times }) => sum + w * times, 0) / Math.max(uses, 1);
+    const most = longest.reduce((max, known) => Math.max(max, known?.tokens ?? 0), 0);
+    return Math.min(this.mostLines(), Math.max(1, Math.ceil((most * each) / width)));
   }
 
   paintCells(s, cells, top) {
@@ -98,7 +104,7 @@ class TokenStrip {
       const written = c.pos < s.num_computed;
       const prompt = c.pos < s.num_prompt;
       put(node.g, {
-        transform: `translate(${f1(c.x)} ${f1(top + c.line * this.lineH + 16 * unit)})`, "data-seq": this.map.seq, "data-pos": c.pos,
+        transform: `translate(${f1(c.x)} ${f1(top + c.line * this.lineH + this.cellY)})`, "data-seq": this.map.seq, "data-pos": c.pos,
         "aria-label": this.describe(c, written),
         class: `tok ${written ? "written" : "known"} ${prompt ? "prompt" : "output"}`,
       });
@@ -113,7 +119,7 @@ class TokenStrip {
 
   describe({ pos, token }, written) {
     const facts = { pos, text: this.map.tokenText(token) };
-    return written ? said("token {pos}: {text}, keys and values written", facts) : said("token {pos}: {text}, not written yet", facts);
+    return written ? _("token {pos}: {text}, keys and values written", facts) : _("token {pos}: {text}, not written yet", facts);
   }
 
   // Under the tokens, the logical block each group of block_size belongs to.
@@ -129,7 +135,7 @@ class TokenStrip {
     this.brackets.use(groups.length).forEach((node, i) => {
       if (i >= groups.length) return;
       const b = groups[i];
-      const y = top + b.line * this.lineH + 44 * unit;
+      const y = top + b.line * this.lineH + this.cellY + 28 * unit;
       put(node.line, { d: `M${f1(b.from + 1)} ${f1(y)}v3H${f1(b.to - 1)}v-3` });
       put(node.text, { x: (b.from + b.to) / 2, y: y + 12 * unit });
       putText(node.text, this.bracketLabel(b, 60 * unit));
@@ -137,18 +143,19 @@ class TokenStrip {
   }
 
   bracketLabel({ logical, from, to }, leastRoom) {
-    const label = said("block {id}", { id: logical });
+    const label = _("block {id}", { id: logical });
     return to - from > Math.max(leastRoom, this.map.picture.ruler.width(label)) ? label : String(logical);
   }
 
   // The two cursors. When their labels would collide they share one.
   paintFlags(s, cells, x, top, width) {
     const marks = [
-      { at: s.num_computed, cls: "kv", text: said("KV written: {n}", { n: s.num_computed }) },
-      { at: s.num_tokens, cls: "end", text: said("tokens known: {n}", { n: s.num_tokens }) },
+      { at: s.num_computed, cls: "kv", text: _("KV written: {n}", { n: s.num_computed }) },
+      { at: s.num_tokens, cls: "end", text: _("tokens known: {n}", { n: s.num_tokens }) },
     ];
     const flags = (s.num_computed === s.num_tokens ? marks.slice(1) : marks).map((mark) => ({ ...mark, ...this.edge(cells, mark.at, x) }));
-    if (flags.length === 1) Object.assign(flags[0], { cls: "kv", text: said("{n} known, all written", { n: s.num_tokens }) });
+    if (flags.length === 1) Object.assign(flags[0], { cls: "kv", text: _("{n} known, all written", { n: s.num_tokens }) });
+    if (!this.hasCursors) flags.length = 0;
     const [kv, end] = flags;
     const labels = end && end.line === kv.line ? this.pairLabels(kv, end, x, width) : flags.map((flag) => this.label(flag, flag.text, x, width));
     this.flags.use(flags.length).forEach((node, i) => {
@@ -177,7 +184,7 @@ class TokenStrip {
     const right = this.label(end, end.text, x, width, "start");
     if (left.anchor === "end" && right.anchor === "start") return [left, right];
     if (left.anchor === "start" && right.anchor === "start" && end.x - kv.x > this.map.picture.ruler.width(kv.text) + 10) return [left, right];
-    return [{ ...left, text: "" }, this.label(end, said("{written}, known: {n}", { written: kv.text, n: end.at }), x, width, right.anchor)];
+    return [{ ...left, text: "" }, this.label(end, _("{written}, known: {n}", { written: kv.text, n: end.at }), x, width, right.anchor)];
   }
 
   // Where the boundary after `count` tokens is drawn.

@@ -35,17 +35,17 @@ class Link {
   setHover(target) {
     this.hover = target;
     this.show();
-    this.tellOthers();
+    this.notifyOtherMaps();
   }
 
   setPick(target) {
     const same = target && this.pick && JSON.stringify(target) === JSON.stringify(this.pick);
     this.pick = same ? null : target;
     this.show();
-    this.tellOthers();
+    this.notifyOtherMaps();
   }
 
-  tellOthers() {
+  notifyOtherMaps() {
     const target = this.hover ?? this.pick;
     const tokens = target ? this.map.resolve(target).tokens.map(([seq, pos]) => [this.map.store.seqs[seq].seq_id, pos]) : [];
     document.dispatchEvent(new CustomEvent(LINK_EVENT, { detail: { source: this.map.uid, tokens } }));

@@ -8,23 +8,23 @@ class Controls {
     this.map = map;
     this.bar = htmlEl("div", "bar", parent);
     this.bar.setAttribute("role", "group");
-    this.bar.setAttribute("aria-label", said("Play the frames"));
-    this.first = this.button("«", said("First frame (Home)"), () => this.go(0), "icon");
-    this.back = this.button("‹", said("Step back (left arrow)"), () => this.step(-1), "icon");
-    this.playing = this.button("", said("Play (space)"), () => this.toggle(), "play");
+    this.bar.setAttribute("aria-label", _("Play the frames"));
+    this.first = this.button("«", _("First frame (Home)"), () => this.go(0), "icon");
+    this.back = this.button("‹", _("Step back (left arrow)"), () => this.step(-1), "icon");
+    this.playing = this.button("", _("Play (space)"), () => this.toggle(), "play");
     this.playIcon = htmlEl("span", "", this.playing, "▶");
-    this.playWord = htmlEl("span", "word", this.playing, ` ${said("Play")}`);
-    this.forward = this.button("›", said("Step forward (right arrow)"), () => this.step(1), "icon");
-    this.last = this.button("»", said("Last frame (End)"), () => this.go(this.map.store.length - 1), "icon");
+    this.playWord = htmlEl("span", "word", this.playing, ` ${_("Play")}`);
+    this.forward = this.button("›", _("Step forward (right arrow)"), () => this.step(1), "icon");
+    this.last = this.button("»", _("Last frame (End)"), () => this.go(this.map.store.length - 1), "icon");
     this.range = htmlEl("input", "range", this.bar);
     Object.assign(this.range, { type: "range", min: "0", step: "1" });
-    this.range.setAttribute("aria-label", said("Frame"));
+    this.range.setAttribute("aria-label", _("Frame"));
     this.range.oninput = () => this.drag(Number(this.range.value));
     this.range.onchange = () => this.settle();
     this.label = htmlEl("span", "label", this.bar);
     this.speed = this.makeSpeed();
     this.timer = null;
-    this.sizer = [this.button("A−", said("Smaller picture"), () => this.map.zoomBy(-1), "sizer"), this.button("A+", said("Larger picture"), () => this.map.zoomBy(1), "sizer")];
+    this.sizer = [this.button("A−", _("Smaller picture"), () => this.map.zoomBy(-1), "sizer"), this.button("A+", _("Larger picture"), () => this.map.zoomBy(1), "sizer")];
   }
 
   button(text, name, action, className = "") {
@@ -38,9 +38,9 @@ class Controls {
 
   makeSpeed() {
     const select = htmlEl("select", "speed", this.bar);
-    select.setAttribute("aria-label", said("Speed, frames a second"));
-    select.title = said("Speed, frames a second");
-    for (const s of SPEEDS) htmlEl("option", "", select, said("{n}/s", { n: s })).value = String(s);
+    select.setAttribute("aria-label", _("Speed, frames a second"));
+    select.title = _("Speed, frames a second");
+    for (const s of SPEEDS) htmlEl("option", "", select, _("{n}/s", { n: s })).value = String(s);
     select.value = "2";
     select.onchange = () => this.timer && this.start();
     return select;
@@ -53,28 +53,29 @@ class Controls {
     this.map.quiet(true);
     this.raf ??= requestAnimationFrame(() => {
       this.raf = null;
-      this.map.show(this.wanted, { moves: Math.abs(this.wanted - this.map.index) === 1 });
+      this.map.show(this.wanted, { moves: this.wanted === this.map.index + 1 });
     });
   }
 
   settle() {
     if (this.raf) cancelAnimationFrame(this.raf);
     this.raf = null;
-    this.map.show(Number(this.range.value), {});
+    const wanted = Number(this.range.value); // also of a key, whose input and change come together
+    this.map.show(wanted, { moves: wanted === this.map.index + 1 });
     this.map.quiet(false);
-    this.map.reports.tellPosition(0);
+    this.map.reports.reportPosition(0);
   }
 
   go(index) {
     this.stop(false);
     this.map.show(index, {});
-    this.map.reports.tellPosition(REPORT_AFTER_MS);
+    this.map.reports.reportPosition(REPORT_AFTER_MS);
   }
 
   step(by) {
     this.stop(false);
     this.map.show(this.map.index + by, { moves: by > 0 });
-    this.map.reports.tellPosition(REPORT_AFTER_MS);
+    this.map.reports.reportPosition(REPORT_AFTER_MS);
   }
 
   toggle() {
@@ -99,13 +100,13 @@ class Controls {
     this.timer = null;
     this.map.quiet(false);
     this.paintPlay();
-    if (report) this.map.reports.tellPosition(0);
+    if (report) this.map.reports.reportPosition(0);
   }
 
   paintPlay() {
     putText(this.playIcon, this.timer ? "⏸" : "▶");
-    putText(this.playWord, ` ${this.timer ? said("Pause") : said("Play")}`);
-    this.playing.setAttribute("aria-label", this.timer ? said("Pause (space)") : said("Play (space)"));
+    putText(this.playWord, ` ${this.timer ? _("Pause") : _("Play")}`);
+    this.playing.setAttribute("aria-label", this.timer ? _("Pause (space)") : _("Play (space)"));
   }
 
   paint(index, count, label) {
@@ -114,6 +115,7 @@ class Controls {
     if (this.range.value !== String(index)) this.range.value = String(index);
     this.range.setAttribute("aria-valuetext", label);
     putText(this.label, label);
+    this.label.title = label; // a long one is cut
     this.first.disabled = this.back.disabled = index <= 0;
     this.last.disabled = this.forward.disabled = index >= count - 1;
     this.playing.disabled = this.range.disabled = count < 2;

@@ -1,21 +1,27 @@
 // Everything in words: the frame's sentences (a live region), the sequences by lane, the reading of one spot,
 // and the picture as real tables.
 
-const SENTENCES_SHOWN = 4;
 const LANES = [
-  ["running", said("Running")], ["waiting", said("Waiting")], ["preempted", said("Preempted")], ["swapped", said("Swapped out")],
-  ["refused", said("Refused")], ["finished", said("Done")],
+  ["running", _("Running")], ["waiting", _("Waiting")], ["preempted", _("Preempted")], ["swapped", _("Swapped out")],
+  ["refused", _("Refused")], ["finished", _("Done")],
 ];
-const BLOCK_HEADS = [said("block"), said("state"), said("ref_cnt"), said("holders"), said("slots")];
+const BLOCK_HEADS = [_("block"), _("state"), _("ref_cnt"), _("holders"), _("slots")];
 const CHIPS_A_LANE = 24;
 const TABLE_ROWS = 400;
 
+// The one sentence of a frame, a live region, and beside it everything that happened, folded.
 class Caption {
   constructor(parent) {
-    this.box = htmlEl("div", "say", parent);
+    this.line = htmlEl("div", "caption", parent);
+    this.box = htmlEl("div", "say", this.line);
     this.box.setAttribute("role", "status");
     this.box.setAttribute("aria-live", "polite");
     this.text = htmlEl("span", "", this.box);
+    this.log = htmlEl("details", "log", this.line);
+    this.summary = htmlEl("summary", "", this.log);
+    this.list = htmlEl("ul", "menu", this.log);
+    this.list.tabIndex = 0; // long ones scroll
+    closeWhenLeft(this.log);
   }
 
   // Quiet while frames fly by: the reader hears the frame one settles on.
@@ -24,10 +30,12 @@ class Caption {
     if (!on) this.text.replaceChildren(this.text.textContent);
   }
 
-  paint(say) {
-    const rest = say.length - SENTENCES_SHOWN;
-    const shown = rest > 1 ? say.slice(0, SENTENCES_SHOWN).concat(said("And {n} more, in the tables below.", { n: rest })) : say;
-    putText(this.text, shown.join(" "));
+  paint({ headline = "", say }) {
+    putText(this.text, headline);
+    this.log.hidden = say.length < 2;
+    putText(this.summary, ngettext("{n} event", "{n} events", say.length));
+    if (this.said !== say) this.list.replaceChildren(...say.map((sentence) => htmlEl("li", "", null, sentence)));
+    this.said = say;
   }
 }
 
@@ -39,7 +47,7 @@ class Lanes {
   }
 
   paint(state) {
-    this.box.hidden = this.map.store.seqs.length < 2; // nothing to choose from
+    this.box.hidden = this.map.store.seqs.length < 2 || !this.map.shows("tokens"); // nothing to choose from, or for
     const lanes = this.read(state);
     const signature = JSON.stringify([lanes, this.map.seq]);
     if (signature === this.signature) return;
@@ -64,7 +72,7 @@ class Lanes {
     htmlEl("span", "lane-name", row, name);
     const shown = status === "finished" ? items.slice(-CHIPS_A_LANE) : items.slice(0, CHIPS_A_LANE);
     for (const item of shown) row.append(item.seq < 0 ? htmlEl("span", "more", null, item.id) : this.chip(item));
-    if (shown.length < items.length) htmlEl("span", "more", row, said("and {n} more", { n: items.length - shown.length }));
+    if (shown.length < items.length) htmlEl("span", "more", row, _("and {n} more", { n: items.length - shown.length }));
     if (reason) htmlEl("span", "reason", row, reason);
     return row;
   }
@@ -74,7 +82,7 @@ class Lanes {
     button.type = "button";
     button.style.setProperty("--o", this.map.colour(seq));
     button.setAttribute("aria-pressed", String(seq === this.map.seq));
-    button.setAttribute("aria-label", said("Show sequence {id}", { id }));
+    button.setAttribute("aria-label", _("Show sequence {id}", { id }));
     button.dataset.seqId = id;
     htmlEl("b", "", button, this.map.letter(seq));
     if (id !== this.map.letter(seq)) htmlEl("span", "id", button, id);
@@ -85,7 +93,7 @@ class Lanes {
 
 // One line about the lit spot, with the address arithmetic spelled out.
 function readoutText(map, state, target, spots) {
-  if (isPlaceless(map)) return placelessReadout(map, state, target, spots);
+  if (hasUnknownPlacement(map)) return storedReadout(map, state, target, spots);
   if (!target) return map.withControls ? hintOf(state) : "";
   const size = state.layout.block_size;
   const parts = [];
@@ -93,36 +101,36 @@ function readoutText(map, state, target, spots) {
   if ((target.kind === "token" || target.kind === "slot" || target.kind === "arena") && token) {
     const [seq, pos] = token;
     const [id, text] = map.store.tokens[state.seqs[seq].tokens[pos]];
-    parts.push(said("token {pos} of {name}: “{text}” (id {id})", { pos, name: map.seqName(seq), text, id }));
+    parts.push(_("token {pos} of {name}: “{text}” (id {id})", { pos, name: map.seqName(seq), text, id }));
     const block = state.seqs[seq].table[Math.floor(pos / size)];
     if (size && block !== undefined) {
       parts.push(`block_table[${pos} // ${size}] = block_table[${Math.floor(pos / size)}] = ${block}`);
-      parts.push(said("slot = {sum}", { sum: `${block} × ${size} + ${pos} % ${size} = ${block * size + (pos % size)}` }));
+      parts.push(_("slot = {sum}", { sum: `${block} × ${size} + ${pos} % ${size} = ${block * size + (pos % size)}` }));
     }
-    if (pos >= state.seqs[seq].num_computed) parts.push(said("keys and values not written yet"));
-  } else if (target.kind === "arena") parts.push(said("slot {id}", { id: target.off }));
-  else if (target.kind === "slot") parts.push(said("slot {id}", { id: addressSum(target.block, target.off, size) }));
+    if (pos >= state.seqs[seq].num_computed) parts.push(_("keys and values not written yet"));
+  } else if (target.kind === "arena") parts.push(_("slot {id}", { id: target.off }));
+  else if (target.kind === "slot") parts.push(_("slot {id}", { id: addressSum(target.block, target.off, size) }));
   if (target.kind === "arena") {
     const region = state.regions.find((r) => target.off >= r.start && target.off < r.start + r.num_slots);
     parts.push(regionText(target.off, region));
   }
-  if (target.kind === "row") parts.push(entryText(map.seqName(target.seq), target.logical, said("physical block {id}", { id: target.block })));
+  if (target.kind === "row") parts.push(entryText(map.seqName(target.seq), target.logical, _("physical block {id}", { id: target.block })));
   const block = state.blocks[spots.blocks[0]];
   if (block && target.kind !== "token") {
     const facts = { id: spots.blocks[0], status: statusWord(blockStatus(block)), n: block.owners.length };
-    parts.push(block.cached ? said("block {id}: {status}, ref_cnt {n}, findable by its content", facts) : said("block {id}: {status}, ref_cnt {n}", facts));
+    parts.push(block.cached ? _("block {id}: {status}, ref_cnt {n}, in the prefix cache", facts) : _("block {id}: {status}, ref_cnt {n}", facts));
   }
   return parts.join("  ·  ");
 }
 
 function hintOf({ layout }) {
-  return layout.num_blocks ? said("Point at a token, a table row or a block to follow it.") : said("Point at a token or a slot to follow it.");
+  return layout.num_blocks ? _("Point at a token, a table row or a block to follow it.") : _("Point at a token or a slot to follow it.");
 }
 
 function regionText(slot, region) {
-  if (!region) return said("slot {slot}: free", { slot });
+  if (!region) return _("slot {slot}: free", { slot });
   const { request_id: name, num_written: n, num_slots: size } = region;
-  return said("slot {slot}: reserved for {name}, {n} of {size} written", { slot, name, n, size });
+  return _("slot {slot}: reserved for {name}, {n} of {size} written", { slot, name, n, size });
 }
 
 function addressSum(block, off, size) {
@@ -131,21 +139,21 @@ function addressSum(block, off, size) {
 
 // An entry of a block table.
 function entryText(name, logical, physical) {
-  return said("{name}: logical block {logical} is {physical}", { name, logical, physical });
+  return _("{name}: logical block {logical} is {physical}", { name, logical, physical });
 }
 
-class Twin {
+class DataTables {
   constructor(map, parent) {
     this.map = map;
-    this.box = htmlEl("details", "twin", parent);
-    htmlEl("summary", "", this.box, said("The same as text and tables"));
-    this.body = htmlEl("div", "twin-body", this.box);
+    this.box = htmlEl("details", "data-tables", parent);
+    htmlEl("summary", "", this.box, _("The same as text and tables"));
+    this.body = htmlEl("div", "data-tables-body", this.box);
     this.box.ontoggle = () => this.map.paintWords();
   }
 
   paint(state, frame) {
     if (!this.box.open) return;
-    const sequences = isPlaceless(this.map) ? [] : [this.sequences(state)];
+    const sequences = hasUnknownPlacement(this.map) ? [] : [this.sequences(state)];
     this.body.replaceChildren(this.sentences(frame), ...sequences, ...this.memory(state));
   }
 
@@ -156,20 +164,20 @@ class Twin {
   }
 
   sequences(state) {
-    const heads = [said("letter"), said("sequence"), said("tokens known"), said("KV written"), said("block table"), said("CPU block table"), said("ended")];
+    const heads = [_("letter"), _("sequence"), _("tokens known"), _("KV written"), _("block table"), _("CPU block table"), _("ended")];
     const rows = state.seqs.flatMap((s, i) => s ? [[this.map.letter(i), this.map.seqName(i), s.num_tokens, s.num_computed, s.table.join(" "), s.cpu_table.join(" "), s.finish ?? ""]] : []);
-    return makeTable(said("Sequences"), heads, rows);
+    return makeTable(_("Sequences"), heads, rows);
   }
 
   memory(state) {
-    if (isPlaceless(this.map)) return [placelessTable(this.map, state)];
+    if (hasUnknownPlacement(this.map)) return [storedTable(this.map, state)];
     const tables = [];
-    if (state.blocks.length) tables.push(makeTable(said("Physical blocks"), BLOCK_HEADS, this.blockRows(state, state.blocks)));
-    if (state.cpu.length) tables.push(makeTable(said("CPU swap pool"), BLOCK_HEADS, this.blockRows(state, state.cpu)));
+    if (state.blocks.length) tables.push(makeTable(_("Physical blocks"), BLOCK_HEADS, this.blockRows(state, state.blocks)));
+    if (state.cpu.length) tables.push(makeTable(_("CPU swap pool"), BLOCK_HEADS, this.blockRows(state, state.cpu)));
     if (state.layout.num_slots) {
-      const heads = [said("request"), said("first slot"), said("slots held"), said("slots asked"), said("slots written")];
+      const heads = [_("request"), _("first slot"), _("slots held"), _("slots asked"), _("slots written")];
       const rows = state.regions.map((r) => [r.request_id, r.start, r.num_slots, r.num_needed, r.num_written]);
-      tables.push(makeTable(said("Reservations"), heads, rows));
+      tables.push(makeTable(_("Reservations"), heads, rows));
     }
     return tables;
   }
@@ -199,13 +207,33 @@ function makeTable(caption, heads, rows) {
 }
 
 const LEGEND = [
-  ["used", said("in use"), "blocks"], ["kept", said("free, still findable (#)"), "blocks"], ["stale", said("free, old content"), "blocks"],
-  ["blank", said("empty"), "blocks"],
-  ["times", said("×2: two block tables name it (ref_cnt)"), "blocks"],
-  ["used", said("used"), "arena"], ["reserved", said("reserved, not used"), "arena"], ["blank", said("free"), "arena"],
-  ["stale", said("letters in italics: free, old content"), "arena"],
+  ["used", _("in use"), "blocks"], ["kept", _("cached: free, reusable (#)"), "blocks"], ["stale", _("free, old content"), "blocks"],
+  ["blank", _("empty"), "blocks"],
+  ["times", _("×2: two block tables point to it (ref_cnt)"), "blocks"],
+  ["used", _("used"), "arena"], ["reserved", _("reserved, not used"), "arena"], ["blank", _("free"), "arena"],
+  ["stale", _("letters in italics: free, old content"), "arena"],
 ];
-const SELDOM = ["kept", "stale", "times"]; // explained where a run has them
+const SELDOM = ["kept", "stale", "times"]; // explained where a scene has them
+
+// A page may leave parts of the picture out, so that its one idea is seen first. This brings them in.
+class MoreDetail {
+  constructor(map, parent) {
+    this.map = map;
+    this.isOn = false;
+    this.button = htmlEl("button", "more-detail", parent, _("More detail"));
+    this.button.type = "button";
+    this.button.onclick = () => {
+      this.isOn = !this.isOn;
+      this.map.available.reset();
+      this.map.relayout();
+    };
+  }
+
+  paint() {
+    this.button.hidden = this.map.parts.length === ALL_PARTS.length;
+    this.button.setAttribute("aria-pressed", String(this.isOn));
+  }
+}
 
 // What the hatches mean, for the kind of memory that is drawn.
 class Legend {
@@ -220,9 +248,11 @@ class Legend {
     });
   }
 
-  paint(state) {
-    const shown = { blocks: state.layout.num_blocks > 0 && !isPlaceless(this.map), arena: state.layout.num_slots > 0 };
-    const { looks } = this.map.store;
-    for (const { item, look, memory } of this.items) item.hidden = !shown[memory] || (SELDOM.includes(look) && !looks.has(look));
+  // The same for every frame. A run that goes on may come to any look, so all of them are explained from the start.
+  paint() {
+    const { looks, memories } = this.map.store;
+    const shown = { blocks: memories.has("blocks") && !hasUnknownPlacement(this.map), arena: memories.has("arena") };
+    const mayHave = (look) => !SELDOM.includes(look) || this.map.payload.is_open || looks.has(look);
+    for (const { item, look, memory } of this.items) item.hidden = !shown[memory] || !mayHave(look);
   }
 }

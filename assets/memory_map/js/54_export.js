@@ -7,14 +7,14 @@ class Exports {
   constructor(map, parent) {
     this.map = map;
     this.menu = htmlEl("details", "exports", parent);
-    htmlEl("summary", "", this.menu, said("Export"));
+    htmlEl("summary", "", this.menu, _("Export"));
     const list = htmlEl("div", "menu", this.menu);
     list.addEventListener("mousedown", (e) => e.preventDefault()); // a click here must not first take the focus away
-    this.menu.addEventListener("focusout", (e) => this.menu.contains(e.relatedTarget) || this.close());
-    this.menu.addEventListener("keydown", (e) => e.key === "Escape" && this.close());
-    this.item(list, said("SVG picture"), () => this.saveSvg());
-    this.item(list, said("PNG picture"), () => this.savePng());
-    this.item(list, said("Frames as JSON"), () => this.saveJson());
+    closeWhenLeft(this.menu);
+    this.item(list, _("SVG picture"), () => this.saveSvg());
+    this.item(list, _("PNG picture"), () => this.savePng());
+    this.item(list, _("Frames as JSON"), () => this.saveJson());
+    if (parent.getRootNode().host?.closest(".st-key-lesson_picture")) this.item(list, _("HTML to embed it"), () => this.saveFrame());
   }
 
   item(list, text, action) {
@@ -51,11 +51,29 @@ class Exports {
     download(new Blob([JSON.stringify(this.frames())], { type: "application/json" }), `${this.name()}.json`);
   }
 
+  // An iframe of this page's picture alone, as tall as it is now, at the values in the address.
+  saveFrame() {
+    const page = new URL(window.location.href);
+    const figure = page.pathname.split("/").at(-1);
+    for (const name of ["room", "follow"]) page.searchParams.delete(name);
+    const source = new URL(".", document.baseURI);
+    source.search = page.search;
+    if (figure) source.searchParams.set("figure", figure);
+    source.searchParams.set("embed", "true");
+    const height = Math.ceil(this.map.root.getRootNode().host.closest(".st-key-lesson_picture").scrollHeight) + 16;
+    const frame = htmlEl("iframe", "", document.createElement("div"));
+    Object.assign(frame, { src: source.href, title: this.map.payload.title || _("Memory map"), loading: "lazy" });
+    frame.removeAttribute("class");
+    frame.setAttribute("style", `width: 100%; height: ${height}px; border: 0`);
+    const who = _("The server shows itself in frames of the origins in PAGED_KV_FRAME_ANCESTORS only.");
+    download(new Blob([`<!-- ${who} -->\n${frame.outerHTML}\n`], { type: "text/html" }), `embed-${figure || "figure"}.html`);
+  }
+
   svgText() {
     const { root, picture, payload, frame } = this.map;
     const background = getComputedStyle(root).getPropertyValue("--st-background-color").trim() || "#fff";
     const heading = payload.title ? `${payload.title}: ${frame.label}` : frame.label;
-    return standaloneSvg(picture.svg, background, [heading, ...frame.say.slice(0, 3)]);
+    return standaloneSvg(picture.svg, background, [heading, frame.headline ?? ""]);
   }
 
   // The payload, with what a live line has added since.

@@ -1,68 +1,68 @@
-// What Python hears: clicks at once, the position once the reader has let go. Numbered, so that Python can tell a report
-// from its repetition, and can name the last one it has heard. A position is told until it is heard: a bad network may
-// lose it, and a session that has only just begun takes it for something old (views/map_reports.py).
+// What is reported to Python: clicks at once, the position once the reader has let go. Reports are numbered, so that Python
+// can tell one from its repetition and acknowledge the last. A position is sent again until it is acknowledged: a bad
+// network may lose it, and a session that has only just begun takes it for an old one (views/memory_map/reports.py).
 
-const PATIENCE_MS = 2500;
-const LOOK_AGAIN_MS = 200;
+const ACK_TIMEOUT_MS = 2500;
+const RETRY_WHEN_BUSY_MS = 200;
 let numReports = 0; // of all maps of this page: one that is mounted anew goes on counting
 
 class Reports {
   constructor(map) {
     this.map = map;
-    this.startAfresh();
+    this.reset();
   }
 
   // Another trace: what was reported says nothing about it.
-  startAfresh() {
-    this.unheard = null;
+  reset() {
+    this.pending = null;
     this.last = null;
     clearTimeout(this.again);
   }
 
-  tell(name, value) {
+  report(name, value) {
     numReports += 1;
     this.send?.(name, value && { ...value, seq: numReports, session: this.session, trace_id: this.map.traceId });
   }
 
-  tellPosition(delay) {
+  reportPosition(delay) {
     clearTimeout(this.timer);
     this.timer = setTimeout(() => {
       const { index, frame } = this.map;
       if (this.last === index) return;
       this.last = index;
-      this.insistOn({ index, step: frame.step }, PATIENCE_MS);
+      this.sendUntilAcknowledged({ index, step: frame.step }, ACK_TIMEOUT_MS);
     }, delay);
   }
 
-  insistOn(place, patience) {
-    this.tell("position", place);
+  sendUntilAcknowledged(place, patience) {
+    this.report("position", place);
     if (!this.session) return; // a document without a server: nobody answers
-    this.unheard = { place, seq: numReports };
-    this.repeatAfter(patience, patience * 2);
+    this.pending = { place, seq: numReports };
+    this.retryAfter(patience, patience * 2);
   }
 
-  // Not while a script runs, which may be the one that hears it.
-  repeatAfter(delay, patience) {
+  // Not while a script runs, which may be the one that receives it.
+  retryAfter(delay, patience) {
     clearTimeout(this.again);
     this.again = setTimeout(() => {
-      if (isPageAtRest()) this.insistOn(this.unheard.place, patience);
-      else this.repeatAfter(LOOK_AGAIN_MS, patience);
+      if (isAtRest()) this.sendUntilAcknowledged(this.pending.place, patience);
+      else this.retryAfter(RETRY_WHEN_BUSY_MS, patience);
     }, delay);
   }
 
-  // What the page says it has heard. Returns the position that is answered by this, if one is. A session that is new
-  // to us knows nothing of what was told to the one before.
-  hear(heard) {
-    if (!heard) return null;
-    const isNewSession = heard.session !== this.session;
-    this.session = heard.session;
-    if (!this.unheard) return null;
-    if (heard.position === null || heard.position < this.unheard.seq) {
-      if (isNewSession) this.repeatAfter(LOOK_AGAIN_MS, PATIENCE_MS);
+  // `acknowledged`: the session, and the number of the last position it received. Returns the index of the position that
+  // is acknowledged now, if one is. A new session knows nothing of what was sent to the one before.
+  acknowledge(acknowledged) {
+    if (!acknowledged) return null;
+    const isNewSession = acknowledged.session !== this.session;
+    this.session = acknowledged.session;
+    if (!this.pending) return null;
+    if (acknowledged.position === null || acknowledged.position < this.pending.seq) {
+      if (isNewSession) this.retryAfter(RETRY_WHEN_BUSY_MS, ACK_TIMEOUT_MS);
       return null;
     }
-    const { index } = this.unheard.place;
-    this.unheard = null;
+    const { index } = this.pending.place;
+    this.pending = null;
     clearTimeout(this.again);
     return index;
   }
@@ -71,12 +71,6 @@ class Reports {
     clearTimeout(this.timer);
     clearTimeout(this.again);
   }
-}
-
-// Streamlit says in these attributes how its connection and its script are.
-function isPageAtRest() {
-  const app = document.querySelector("[data-testid=stApp]");
-  return app?.dataset.testConnectionState === "CONNECTED" && app.dataset.testScriptState === "notRunning";
 }
 
 // A click in the words of `MapSelection`: what was clicked, and the block, slot, sequence and token it stands for.

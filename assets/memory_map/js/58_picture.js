@@ -3,13 +3,14 @@
 const BASE_FONT = 16; // sizes in the drawing are for this font size and grow with the page's
 const PIECE_FONT = 13.5;
 const NARROW = 560;
+const NARROW_TABLES = 100;
 
 class Picture {
   constructor(map, parent) {
     this.map = map;
     this.ruler = new TextRuler();
     this.wording = 0; // counts layouts: what was drawn for an older one is drawn again
-    this.svg = svgEl("svg", { class: "picture", role: "group", "aria-label": said("Memory map") }, parent);
+    this.svg = svgEl("svg", { class: "picture", role: "group", "aria-label": _("Memory map") }, parent);
     addPatterns(this.svg, map.uid);
     this.strip = new TokenStrip(map, this.svg);
     this.threads = new Threads(map, this.svg);
@@ -24,13 +25,14 @@ class Picture {
     return this.unit !== undefined;
   }
 
-  // Take the measures of the page: width, font, how wide words are.
-  measure(width, style, maxHeight) {
+  // Take the measures of the page: width, font, how wide words are. room: pixels that all of the picture has in height.
+  // gridHeight: fewer of them for the blocks, null for none fewer.
+  measure(width, style, room, gridHeight) {
     this.width = width;
     this.narrow = width < NARROW;
     this.unit = parseFloat(style.fontSize) / BASE_FONT;
-    this.maxHeight = maxHeight * this.unit;
-    this.tableRoom = this.narrow ? 9 : Math.max(16, maxHeight / 25);
+    this.room = room;
+    this.gridHeight = gridHeight === null ? Infinity : gridHeight * this.unit;
     this.tablesHigh = 0;
     this.wording += 1;
     put(this.svg, { style: `--u:${this.unit}px` });
@@ -52,7 +54,7 @@ class Picture {
 
   paint(state) {
     const bottom = state.layout.num_blocks ? this.placePages(state) : this.placeArena(state);
-    put(this.tables.g, { display: state.layout.num_blocks ? null : "none" });
+    if (!state.layout.num_blocks) put(this.tables.g, { display: "none" });
     put(this.svg, { width: this.width, height: bottom, viewBox: `0 0 ${this.width} ${f1(bottom)}` });
   }
 
@@ -60,41 +62,47 @@ class Picture {
   placePages(state) {
     const { unit, width, narrow } = this;
     const { num_blocks, num_cpu_blocks, block_size } = state.layout;
-    const placeless = isPlaceless(this.map); // no tables to draw, and no threads from them
-    const tableWidth = narrow ? width : placeless ? 0 : 132 * unit;
-    const bus = { x: tableWidth, width: narrow || placeless ? 0 : 56 * unit };
+    const unknownPlacement = hasUnknownPlacement(this.map); // no tables to draw, and no threads from them
+    const hasTables = this.map.shows("tables") && !unknownPlacement;
+    const tableWidth = !hasTables ? 0 : narrow ? width : 132 * unit;
+    const bus = { x: tableWidth, width: narrow || !hasTables ? 0 : 56 * unit };
     const left = narrow ? 0 : tableWidth + bus.width;
     const top = this.strip.place(state, 2, 0, width - 4);
     const tables = top + this.placeTables(state, top, tableWidth);
-    const options = this.options(width - left - 2);
+    const num_swap = this.map.store.usesSwap ? num_cpu_blocks : 0;
     let bottom = narrow ? tables : top;
-    bottom += this.grid.place(left, bottom, num_blocks, block_size, options);
-    bottom += this.cpuGrid.place(left, bottom + 6 * unit, this.map.store.usesSwap ? num_cpu_blocks : 0, block_size, options);
-    this.arena.place(0, 0, 0, options);
+    const room = this.room - bottom - 26 * unit * (num_swap ? 2 : 1);
+    const options = (count) => this.options(width - left - 2, (room * count) / (num_blocks + num_swap));
+    bottom += this.grid.place(left, bottom, num_blocks, block_size, options(num_blocks));
+    bottom += this.cpuGrid.place(left, bottom + 6 * unit, num_swap, block_size, options(num_swap));
+    this.arena.place(0, 0, 0, options(0));
     this.paintPages(state, bus);
     return Math.ceil(Math.max(bottom, tables) + 4);
   }
 
   placeTables(state, top, width) {
-    const now = this.tables.place(state, 2, top, width - 4);
+    put(this.tables.g, { display: width ? null : "none" });
+    if (!width) return this.tables.clear();
+    const room = this.narrow ? NARROW_TABLES * this.unit : this.room - top;
+    const now = this.tables.place(state, 2, top, width - 4, room);
     this.tablesHigh = Math.max(this.tablesHigh || this.tables.tallest(), now);
     return this.tablesHigh;
   }
 
   paintPages(state, bus) {
     const n = this.grid.paint(state, state.blocks);
-    if (isPlaceless(this.map)) this.grid.entitle(said("stored blocks (physical place unknown): {n}", { n: n.cached }));
-    else this.grid.entitle(said("physical memory: {used} used, {cached} cached, {free} free", n));
+    if (hasUnknownPlacement(this.map)) this.grid.setTitle(_("stored blocks (physical place unknown): {n}", { n: n.cached }));
+    else this.grid.setTitle(_("physical memory: {used} used, {cached} cached, {free} free", n));
     if (this.map.store.usesSwap) {
       const swap = this.cpuGrid.paint(state, state.cpu);
-      this.cpuGrid.entitle(said("CPU swap pool: {used} used, {free} free", swap));
+      this.cpuGrid.setTitle(_("CPU swap pool: {used} used, {free} free", swap));
     }
     this.threads.paint(this.tables.anchors, this.grid, bus);
   }
 
   placeArena(state) {
     const top = this.strip.place(state, 2, 0, this.width - 4);
-    const options = this.options(this.width - 2);
+    const options = this.options(this.width - 2, this.room - top - 30 * this.unit);
     this.grid.place(0, 0, 0, 0, options);
     this.cpuGrid.place(0, 0, 0, 0, options);
     this.threads.paint([], this.grid, { x: 0, width: 0 });
@@ -103,8 +111,10 @@ class Picture {
     return Math.ceil(top + height + 4);
   }
 
-  options(width) {
-    return { width, maxHeight: this.maxHeight, unit: this.unit, detail: "auto", wordWidth: this.wordWidth };
+  options(width, room) {
+    const usual = Math.min(room, this.gridHeight);
+    const most = Math.min(room, this.gridHeight * TEXT_MAY_EXCEED);
+    return { width, maxHeight: usual, mostForText: most, unit: this.unit, wordWidth: this.wordWidth };
   }
 
   // The part of the picture that a node belongs to.
@@ -125,6 +135,12 @@ class Picture {
       ...spots.arena.map((slot) => this.arena.slotNode(slot)),
     ];
     return nodes.filter(Boolean);
+  }
+
+  // What is drawn of a physical slot, where slots are drawn.
+  slotParts(slot) {
+    const { block_size, num_blocks } = this.map.state.layout;
+    return num_blocks ? this.grid.cards[Math.floor(slot / block_size)]?.slots?.[slot % block_size] : undefined;
   }
 
   rowBox(seqId, logical) {

@@ -2,6 +2,8 @@
 // and asks the parts to paint.
 
 let nextUid = 0;
+const ALL_PARTS = ["tokens", "cursors", "tables"];
+const LAST_FRAME_EVENT = "memory-map:last-frame"; // the reader has moved the picture to it (assets/browser_state/progress.js)
 const ZOOMS = [0.7, 0.85, 1, 1.2, 1.45, 1.75];
 
 class MemoryMap {
@@ -14,9 +16,10 @@ class MemoryMap {
     this.seq = null;
     this.chosenId = null;
     this.reports = new Reports(this);
+    this.available = new AvailableHeight(this);
     this.build();
     this.watchSize();
-    living.add(this);
+    mountedMaps.add(this);
   }
 
   // -- structure --
@@ -24,19 +27,26 @@ class MemoryMap {
   build() {
     this.root.tabIndex = -1;
     this.root.setAttribute("role", "group");
-    this.controls = new Controls(this, this.root);
+    this.above = htmlEl("div", "above", this.root);
+    this.controls = new Controls(this, this.above);
     this.exports = new Exports(this, this.controls.bar);
-    this.caption = new Caption(this.root);
-    this.figures = new Figures(this.root);
-    this.lanes = new Lanes(this, this.root);
+    this.caption = new Caption(this.above);
+    this.figures = new Figures(this.above);
+    this.fallback = htmlEl("p", "fallback", this.above);
+    this.fallback.setAttribute("role", "status");
+    this.fallback.hidden = true;
+    this.lanes = new Lanes(this, this.above);
     this.stage = htmlEl("div", "stage", this.root); // hears the focus: an SVG that did would be a tab stop itself
     this.picture = new Picture(this, this.stage);
     this.link = new Link(this);
     this.live = new LiveFrames(this);
-    this.readout = htmlEl("div", "readout", this.root);
-    this.legend = new Legend(this, this.root);
-    this.beats = new Beats(this.root);
-    this.twin = new Twin(this, this.root);
+    this.below = htmlEl("div", "below", this.root);
+    this.readout = htmlEl("div", "readout", this.below);
+    this.legend = new Legend(this, this.below);
+    this.more = new MoreDetail(this, this.below);
+    this.captions = new Captions(this.root);
+    this.dataTables = new DataTables(this, this.root);
+    this.presenting = new Presenting(this);
     this.listen();
   }
 
@@ -63,21 +73,26 @@ class MemoryMap {
     return true;
   }
 
+  // Lay out anew when there is more or less room: another width, another viewport, more words around the picture.
   watchSize() {
     this.observer = new ResizeObserver(() => {
-      if (Math.abs(this.root.clientWidth - (this.seenWidth ?? 0)) < 1) return;
-      this.relayout();
+      if (Math.abs(this.root.clientWidth - (this.seenWidth ?? 0)) >= 1 || this.available.hasChanged()) this.relayout();
     });
-    this.observer.observe(this.root);
+    for (const box of [this.root, this.above, this.below, this.captions.box]) this.observer.observe(box);
+    this.onResize = () => this.relayout();
+    window.addEventListener("resize", this.onResize);
   }
 
   stop() {
-    living.delete(this);
+    mountedMaps.delete(this);
     this.controls.stop(false);
     this.reports.stop();
     this.observer.disconnect();
+    window.removeEventListener("resize", this.onResize);
     this.link.stop();
     this.live.stop();
+    this.picture.motion.stop();
+    this.presenting.stop();
   }
 
   // -- data --
@@ -87,18 +102,20 @@ class MemoryMap {
     this.reports.send = setStateValue;
     this.payload = data.payload;
     this.withControls = data.controls !== false;
-    this.maxHeight = data.height ?? 520;
+    this.maxHeight = data.height ?? null;
+    this.share = data.share ?? 1;
+    this.parts = data.parts ?? ALL_PARTS;
     this.palette = data.payload.palette;
-    this.root.setAttribute("aria-label", data.payload.title || said("Memory map"));
+    this.root.setAttribute("aria-label", data.payload.title || _("Memory map"));
     if (data.selected_seq !== this.askedSeq) {
       this.askedSeq = data.selected_seq;
       this.chosenId = data.selected_seq ?? this.chosenId;
     }
     this.link.followed = data.followed ? [data.followed] : [];
-    const answered = this.reports.hear(data.heard);
+    const acknowledged = this.reports.acknowledge(data.acknowledged);
     this.takeFrames(data.payload);
     this.live.follow(data.live ?? null);
-    this.takePosition(data.position, answered);
+    this.takePosition(data.position, acknowledged);
     this.follows = data.follows ?? null;
     if (this.follows) this.follow(leaderOf(this.follows));
     this.relayout();
@@ -116,7 +133,7 @@ class MemoryMap {
     this.store = new FrameStore();
     this.link.pick = null;
     this.painted = -1;
-    this.reports.startAfresh();
+    this.reports.reset();
     this.askedPosition = null;
   }
 
@@ -145,7 +162,7 @@ class MemoryMap {
   // here, and not while a report is on its way, for what is asked then is older.
   takePosition(position, answered) {
     if (position === null || position === undefined || position === this.askedPosition) return;
-    if (this.reports.unheard) return;
+    if (this.reports.pending) return;
     this.askedPosition = position;
     if (position === answered) return;
     this.controls.stop(false);
@@ -171,15 +188,21 @@ class MemoryMap {
     this.awaited = undefined;
     if (next === this.index && this.painted === next) return;
     this.index = next;
-    this.root.classList.toggle("gentle", Boolean(moves));
+    this.root.classList.toggle("gentle", Boolean(moves) && !this.picture.motion.isUnwanted);
     this.paint();
     this.picture.motion.play(moves ? this.frame.changes : []);
     moveFollowers(this, { moves });
+    if (next > 0 && next === this.store.length - 1) document.dispatchEvent(new CustomEvent(LAST_FRAME_EVENT));
   }
 
   // Stand beside the leader's frame; other maps than the one followed say nothing to us.
   follow(leader, moves = {}) {
     if (leader && this.follows?.trace_id === leader.traceId) this.show(this.follows.positions[leader.index], moves);
+  }
+
+  // Whether a part of the picture is drawn: one that the page leaves out comes with `MoreDetail`.
+  shows(part) {
+    return this.more.isOn || this.parts.includes(part);
   }
 
   quiet(on) {
@@ -194,14 +217,14 @@ class MemoryMap {
   chooseSeq(seq) {
     this.chosenId = this.store.seqs[seq].seq_id;
     this.paint();
-    this.reports.tell("selection", { kind: "sequence", seq_id: this.chosenId });
+    this.reports.report("selection", { kind: "sequence", seq_id: this.chosenId });
   }
 
   pickTarget(target) {
     if (!target) return false;
     this.link.setPick(target);
-    if (this.link.pick) this.reports.tell("selection", selectionOf(this, target));
-    else this.reports.tell("selection", null);
+    if (this.link.pick) this.reports.report("selection", selectionOf(this, target));
+    else this.reports.report("selection", null);
     return true;
   }
 
@@ -211,29 +234,44 @@ class MemoryMap {
     const width = this.root.clientWidth;
     if (!width || !this.store.length) return;
     this.seenWidth = width;
+    this.presenting.paint();
     this.root.style.setProperty("--zoom", ZOOMS[this.zoom]);
-    this.picture.measure(width, getComputedStyle(this.root), this.maxHeight);
+    this.readState();
+    this.paintAround(); // what they take is what the picture has not
+    const style = getComputedStyle(this.root);
+    this.picture.measure(width, style, this.available.forPicture(width, style), this.maxHeight);
     this.paint();
+    if (this.share < 1) relayoutFollowers(this);
   }
 
   paint() {
     if (!this.store.length || !this.picture.isMeasured) return;
-    this.state = this.store.seek(this.index);
-    this.painted = this.index;
-    this.seq = this.pickSeq();
+    this.readState();
     this.picture.paint(this.state);
-    this.controls.paint(this.index, this.store.length, this.frame.label);
-    this.caption.paint(this.frame.say);
-    this.figures.paint(this.frame.figures);
-    this.beats.paint(this.frame.beats);
-    this.lanes.paint(this.state);
-    this.legend.paint(this.state);
-    this.paintWords();
+    this.paintAround();
     this.link.show();
   }
 
+  readState() {
+    this.state = this.store.seek(this.index);
+    this.painted = this.index;
+    this.seq = this.pickSeq();
+  }
+
+  // The controls and all words.
+  paintAround() {
+    this.controls.paint(this.index, this.store.length, this.frame.label);
+    this.caption.paint(this.frame);
+    this.figures.paint(this.frame.figures);
+    this.captions.paint(this.frame.captions);
+    this.lanes.paint(this.state);
+    this.legend.paint();
+    this.more.paint();
+    this.paintWords();
+  }
+
   paintWords() {
-    if (this.state) this.twin.paint(this.state, this.frame);
+    if (this.state) this.dataTables.paint(this.state, this.frame);
   }
 
   // The sequence the strip and the threads are about: the chosen one, or the one the frame is best seen with, or the

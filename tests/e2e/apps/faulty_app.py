@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
-from views.fault import say_plainly
+from views.error_handler import show_error_sentence
 
 
 def fail() -> None:
@@ -23,4 +23,4 @@ def main() -> None:
 if st.runtime.exists():
     main()
 else:
-    app = st.App(__file__, on_script_error=say_plainly)
+    app = st.App(__file__, on_script_error=show_error_sentence)

@@ -9,12 +9,12 @@ import streamlit as st
 from starlette.routing import WebSocketRoute
 from starlette.websockets import WebSocket
 
+from course.scripted_engine import scripted_engine
 from engine.config import EngineConfig
 from engine.engine import Engine
 from engine.sampling_params import SamplingParams
-from engine.scripted import scripted_engine
-from views.frames import FrameStream
-from views.memory_map import memory_map
+from views.memory_map.component import memory_map
+from views.memory_map.frames import FrameStream
 
 WORDS = ["crossed", "the", "quiet", "field", "and", "slept"]
 
@@ -30,14 +30,14 @@ async def serve_frames(socket: WebSocket) -> None:
     engine, stream = SHARED["engine"], SHARED["stream"]
     await socket.accept()
     hello = await socket.receive_json()
-    await socket.send_text(stream.news(hello["trace_id"], hello["have"]).as_json())
+    await socket.send_text(stream.delta_since(hello["trace_id"], hello["have"]).as_json())
     SHARED["hellos"].append(hello["have"])
     for _ in range(2):
         sent = len(stream.texts)
         if engine.has_unfinished_requests():
             engine.step()
         stream.update()
-        await socket.send_text(stream.news(stream.trace_id, sent).as_json())
+        await socket.send_text(stream.delta_since(stream.trace_id, sent).as_json())
     await socket.close(1012)
 
 
@@ -55,7 +55,7 @@ async def lifespan(_app: st.App) -> AsyncIterator[None]:
 
 if st.runtime.exists():
     asked = st.query_params.get("position")
-    opening = FrameStream(new_engine().trace, "live-run").opening()
+    opening = FrameStream(new_engine().trace, "live-run").initial_payload()
     shown = memory_map(opening, key="map", live="frames", position=None if asked is None else int(asked))
     st.text(f"position={shown.position} step={shown.step}")
 else:

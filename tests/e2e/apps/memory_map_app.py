@@ -10,8 +10,8 @@ from __future__ import annotations
 import streamlit as st
 
 from tests.helpers.map_traces import SCENES, long_run
-from views.frames import Granularity, Payload, frames_payload
-from views.memory_map import memory_map
+from views.memory_map.component import memory_map
+from views.memory_map.frames import Granularity, Payload, frames_payload
 
 st.set_page_config(layout="wide", page_title="maps")
 

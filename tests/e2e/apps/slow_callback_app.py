@@ -7,7 +7,7 @@ import time
 
 import streamlit as st
 
-from views.streamlit_private import let_callbacks_finish
+from views.server.streamlit_internals import finish_callbacks_before_rerun
 
 SECONDS = 1.0
 
@@ -29,27 +29,27 @@ class Callbacks:
 @st.cache_resource
 def callbacks() -> Callbacks:
     """Made once a server, which is also when the server is prepared."""
-    let_callbacks_finish()
+    finish_callbacks_before_rerun()
     return Callbacks()
 
 
 def act_slowly() -> None:
-    st.session_state["deeds"] = [*st.session_state["deeds"], "slow begins"]
+    st.session_state["log"] = [*st.session_state["log"], "slow begins"]
     callbacks().begin()
     time.sleep(SECONDS)
     callbacks().end()
-    st.session_state["deeds"] = [*st.session_state["deeds"], "slow ends"]
+    st.session_state["log"] = [*st.session_state["log"], "slow ends"]
 
 
 def act_fast() -> None:
     callbacks().begin()
-    st.session_state["deeds"] = [*st.session_state["deeds"], "fast"]
+    st.session_state["log"] = [*st.session_state["log"], "fast"]
     callbacks().end()
 
 
-st.session_state.setdefault("deeds", [])
+st.session_state.setdefault("log", [])
 callbacks()
 st.button("Slow", on_click=act_slowly)
 st.button("Fast", on_click=act_fast)
-st.text(f"deeds: {', '.join(st.session_state['deeds'])}")
+st.text(f"log: {', '.join(st.session_state['log'])}")
 st.text(f"at most {callbacks().most} at once")

@@ -5,14 +5,13 @@ from __future__ import annotations
 import streamlit as st
 
 from engine import Engine, EngineConfig
-from views import server
-from views.engine_session import EngineSession
-from views.tab import this_tab
+from views.server.engine_session import EngineSession
+from views.server.sessions import session_registry, this_tab
 
 st.set_page_config(page_title="tab")
 tab = this_tab()
-tab.seconds_to_come_back = 0.5
+tab.reattach_seconds = 0.5
 if tab.open_session is None:
     tab.replace(lambda: EngineSession(Engine(EngineConfig(model="tiny-random", block_size=4, num_blocks=8))))
 st.button("Look")
-st.text(f"open engines: {len(server.open_sessions())}")
+st.text(f"open engines: {len(session_registry())}")

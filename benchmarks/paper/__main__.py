@@ -1,0 +1,113 @@
+"""The paper's claims about memory, measured again: claim, ours and verdict for every row.
+
+Usage: python -m benchmarks.paper [--only KEY ...] [--model NAME] [--seeds 3] [--fills 8] [--save]
+
+Step times of this machine are measured first, alone; then the rows that are times themselves, alone, too; then the
+simulations, in two processes. `--only` runs these rows (`table1`, `fig2`, `fig12a` ...) with the step times that are
+stored, if there are any. `--save` writes benchmarks/results/paper.json and .md: a full run replaces them, one of some
+rows replaces those. `--fills` is how often the requests of a trace would fill the memory.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+from typing import Any
+
+from benchmarks.paper.record import VERDICTS, Record, Setup, spread
+from benchmarks.paper.records import RECORDS
+from benchmarks.paper.results import STORED, Results, label_of, marks, where_of
+from benchmarks.paper.step_times import measure_step_times
+from benchmarks.tables import Row, describe_machine, print_table, progress
+from engine.model.weights.embedded import EMBEDDED_MODEL
+
+PROCESSES = 2
+SEEDS, FILLS = 3, 8
+
+
+def main() -> None:
+    """Measure, print, and save what was asked for."""
+    options = parse_options()
+    chosen = [record for record in RECORDS if record.measure and (not options.only or record.key in options.only)]
+    results = Results.stored() if options.only else Results()
+    results.machine = results.machine or describe_machine() | {"load": f"{os.getloadavg()[0]:.1f} at the start"}
+    if results.step_times is None:
+        progress("step times of this machine ...")
+        results.step_times = measure_step_times(options.model)
+    with ProcessPoolExecutor(PROCESSES, get_context("spawn")) as pool:
+        setup = Setup(in_processes(pool), tuple(range(options.seeds)), options.fills, results.step_times)
+        for number, record in enumerate(sorted(chosen, key=lambda record: not record.is_timed), 1):
+            progress(f"{number} of {len(chosen)}: {record.key}, {record.title} ...")
+            started = time.perf_counter()
+            assert record.measure is not None
+            try:
+                results.rows[record.key] = record.measure(setup)
+            except ValueError as error:  # a trace that is too short for this run; the other rows go on
+                progress(f"{record.key} is not run: {error}")
+                continue
+            results.seconds[record.key] = time.perf_counter() - started
+            if options.save:
+                save(results)
+    for record in chosen:
+        show_record(record, results)
+    print(f"\n{marks()}")
+
+
+def save(results: Results) -> None:
+    """Write both files."""
+    STORED.write_text(results.to_json(), "utf-8")
+    STORED.with_suffix(".md").write_text(results.to_markdown(), "utf-8")
+
+
+def parse_options() -> argparse.Namespace:
+    """The command line."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", nargs="+", choices=[record.key for record in RECORDS], metavar="KEY")
+    parser.add_argument("--model", default=EMBEDDED_MODEL)
+    parser.add_argument("--seeds", type=int, default=SEEDS)
+    parser.add_argument("--fills", type=int, default=FILLS)
+    parser.add_argument("--save", action="store_true")
+    return parser.parse_args()
+
+
+def in_processes(pool: ProcessPoolExecutor) -> Callable[[Callable[[Any], Any], Sequence[Any]], list[Any]]:
+    """A `Setup.run` over the pool's processes, with a progress bar."""
+
+    def run(function: Callable[[Any], Any], tasks: Sequence[Any]) -> list[Any]:
+        done = []
+        for result in pool.map(function, tasks):
+            done.append(result)
+            filled = 30 * len(done) // len(tasks)
+            print(f"\r[{'#' * filled:<30}] {len(done)} of {len(tasks)}", end="", file=sys.stderr, flush=True)
+        print(file=sys.stderr)
+        return done
+
+    return run
+
+
+def show_record(record: Record, results: Results) -> None:
+    """The row: its verdict, and every number beside ours."""
+    measured = results.rows.get(record.key)
+    print(f"\n{where_of(record)}, {record.title}: {VERDICTS[record.judge(measured)].upper()}")
+    rows: list[Row] = []
+    for quantity in record.quantities:
+        values = measured.values.get(quantity.key, []) if measured else []
+        verdict = VERDICTS[quantity.judge(values)] if quantity.is_judged else ""
+        rows.append(
+            {
+                "": label_of(quantity),
+                "paper": f"{quantity.printed} ({quantity.sure})",
+                "ours": spread(values, quantity.digits),
+                "verdict": verdict,
+            }
+        )
+    print_table(rows)
+
+
+if __name__ == "__main__":
+    main()

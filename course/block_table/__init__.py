@@ -1,0 +1,1 @@
+"""The block table: blocks lie anywhere, the table keeps their order."""

@@ -1,0 +1,1 @@
+"""Growth: a request takes a block when a token needs it."""

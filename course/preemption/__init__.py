@@ -1,0 +1,1 @@
+"""Preemption: recompute against swap in a pool too small for the requests."""

@@ -1,0 +1,1 @@
+"""One stream of arrivals into four memories of the same size."""

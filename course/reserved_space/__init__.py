@@ -1,0 +1,1 @@
+"""Reserved space: one request in one contiguous reservation."""

@@ -1,0 +1,1 @@
+"""Fault injection: break one thing in an engine, beside a healthy one."""

@@ -1,0 +1,1 @@
+"""Sharing: common prefixes stored once, copied on write."""

@@ -1,0 +1,1 @@
+"""Block permutation: move every block with its tables, and without them."""

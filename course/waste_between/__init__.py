@@ -1,0 +1,1 @@
+"""External fragmentation: free memory in pieces."""

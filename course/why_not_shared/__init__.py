@@ -1,0 +1,1 @@
+"""Why two prompts share no more blocks than they do."""

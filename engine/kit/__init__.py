@@ -1,1 +1,0 @@
-"""The offline kit: a folder for a memory stick from which the app is installed and run with the network off."""

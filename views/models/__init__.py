@@ -1,0 +1,1 @@
+"""The model of a page: waiting for it, and the line that says what runs."""
