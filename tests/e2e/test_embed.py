@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,7 +9,7 @@ import pytest
 from playwright.sync_api import BrowserContext, Page, expect
 
 from course.growth.lesson import LESSON as GROWTH
-from tests.helpers.app_server import ROOT, free_port, running_app, stop
+from tests.helpers.app_server import ROOT, running_app, static_site
 from tests.helpers.course_reader import CourseReader
 from tests.helpers.waiting import until
 
@@ -21,13 +19,9 @@ pytestmark = [pytest.mark.slow, pytest.mark.every_case]
 @pytest.fixture(scope="module")
 def sites(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, str, str]]:
     """A folder, and the origins of two servers of it."""
-    folder, ports = tmp_path_factory.mktemp("blog"), (free_port(), free_port())
-    command = [sys.executable, "-m", "http.server", "--bind", "127.0.0.1", "--directory", str(folder)]
-    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-    servers = [subprocess.Popen([*command, str(port)], **quiet) for port in ports]  # type: ignore[call-overload]
-    yield folder, f"http://127.0.0.1:{ports[0]}", f"http://127.0.0.1:{ports[1]}"
-    for server in servers:
-        stop(server)
+    folder = tmp_path_factory.mktemp("blog")
+    with static_site(folder) as named, static_site(folder) as other:
+        yield folder, named, other
 
 
 def saved_snippet(page: Page, app: str) -> str:

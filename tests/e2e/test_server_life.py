@@ -91,6 +91,27 @@ def test_a_click_during_the_callback_of_another_waits_for_its_end(page: Page, tm
         page.goto("about:blank")
 
 
+LATE_TASKS = """() => {
+    const setOnTime = window.setTimeout;
+    window.setTimeout = (task, delay, ...rest) => setOnTime(task, delay || 1200, ...rest);
+}"""
+
+
+@pytest.mark.slow
+def test_a_click_acts_once_beside_fragments_that_rerun_by_themselves(page: Page, tmp_path: Path) -> None:
+    """The browser sends a click in a task of its own. Here that task comes late, after the timers of the fragments."""
+    with running_app(ROOT / "tests" / "e2e" / "apps" / "fragment_clocks_app.py", tmp_path / "server.log") as server:
+        page.goto(server.url)
+        clicks = page.get_by_text("clicks: ")
+        expect(clicks).to_have_text("clicks: 0")
+        expect(page.get_by_text("clock 3")).to_be_visible()
+        page.evaluate(LATE_TASKS)
+        for number in range(1, 4):
+            page.get_by_role("button", name="Count").click()
+            expect(clicks).to_have_text(f"clicks: {number}")
+        page.goto("about:blank")
+
+
 @pytest.mark.slow
 def test_another_origin_cannot_open_the_frames_websocket(
     page: Page, context: BrowserContext, app_server: AppServer, tab_server: AppServer

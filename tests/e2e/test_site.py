@@ -12,7 +12,7 @@ from playwright.sync_api import BrowserContext, expect
 
 from course.pages import LESSONS
 from tests.helpers.accessibility import expect_no_violations
-from tests.helpers.app_server import ROOT, free_port, stop
+from tests.helpers.app_server import ROOT, static_site
 from tests.helpers.page_watch import PageWatch
 from tests.helpers.waiting import until
 
@@ -31,13 +31,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def site(folder: Path) -> Iterator[str]:
     """Its address."""
-    port = free_port()
-    command = [sys.executable, "-m", "http.server", str(port), "--bind", "127.0.0.1", "--directory", str(folder)]
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    try:
-        yield f"http://127.0.0.1:{port}"
-    finally:
-        stop(process)
+    with static_site(folder) as address:
+        yield address
 
 
 def test_there_is_a_small_page_for_each_lesson_and_an_index_that_names_them(folder: Path) -> None:

@@ -15,6 +15,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.helpers.waiting import until
+
 ROOT = Path(__file__).resolve().parents[2]
 SECONDS_TO_START = 180.0
 SECONDS_TO_STOP = 15.0
@@ -82,6 +84,26 @@ def free_port() -> int:
         with contextlib.suppress(OSError), socket.socket() as probe:
             probe.bind(("127.0.0.1", port))
             return port
+
+
+def listens(port: int) -> bool:
+    """Whether a server of this machine takes connections at this port."""
+    with socket.socket() as caller:
+        return caller.connect_ex(("127.0.0.1", port)) == 0
+
+
+@contextlib.contextmanager
+def static_site(folder: Path) -> Iterator[str]:
+    """The address of `python -m http.server` with the files of this folder, once it takes connections."""
+    port = free_port()
+    command = [sys.executable, "-m", "http.server", str(port), "--bind", "127.0.0.1", "--directory", str(folder)]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        until(lambda: process.poll() is not None or listens(port), what="the static site listens")
+        assert process.poll() is None, f"http.server ended with {process.returncode}"
+        yield f"http://127.0.0.1:{port}"
+    finally:
+        stop(process)
 
 
 def _wait_until_it_answers(server: AppServer) -> None:

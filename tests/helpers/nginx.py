@@ -5,14 +5,13 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
-import socket
 import subprocess
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
 
-from tests.helpers.app_server import free_port, stop
+from tests.helpers.app_server import free_port, listens, stop
 from tests.helpers.waiting import until
 
 NAME = "kv.test"
@@ -70,16 +69,11 @@ def running_nginx(folder: Path, locations: Sequence[str]) -> Iterator[str]:
     with (folder / "output.log").open("wb") as log:
         process = subprocess.Popen([nginx, "-c", str(folder / "nginx.conf")], stdout=log, stderr=subprocess.STDOUT)
     try:
-        until(lambda: process.poll() is not None or _listens(port), what="nginx listens")
+        until(lambda: process.poll() is not None or listens(port), what="nginx listens")
         assert process.poll() is None, (folder / "output.log").read_text("utf-8")
         yield f"https://{NAME}:{port}"
     finally:
         stop(process)
-
-
-def _listens(port: int) -> bool:
-    with socket.socket() as caller:
-        return caller.connect_ex(("127.0.0.1", port)) == 0
 
 
 def _make_certificate(folder: Path) -> None:

@@ -20,7 +20,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Protocol
 
-from tests.helpers.app_server import free_port, stop
+from tests.helpers.app_server import free_port, listens, stop
 from tests.helpers.waiting import until
 
 SECONDS_FOR_A_COMMAND = 60.0
@@ -164,7 +164,7 @@ def webkit(folder: Path) -> Iterator[OtherBrowser]:
             display = f":{told.readline().strip()}"
         environment = {"DISPLAY": display, "HOME": str(folder), "GDK_BACKEND": "x11", "NO_AT_BRIDGE": "1"}
         with _running(["WebKitWebDriver", f"--port={port}"], folder, environment):
-            until(lambda: _listens(port), what="WebKitWebDriver's port")
+            until(lambda: listens(port), what="WebKitWebDriver's port")
             with contextlib.closing(WebDriver(port, {"webkitgtk:browserOptions": options})) as remote:
                 yield OtherBrowser(remote)
 
@@ -175,11 +175,6 @@ def _firefox() -> str | None:
 
 def _mini_browser() -> Path | None:
     return next(iter(sorted(Path("/").glob(MINI_BROWSERS.lstrip("/")), reverse=True)), None)
-
-
-def _listens(port: int) -> bool:
-    with socket.socket() as probe:
-        return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
 @contextlib.contextmanager

@@ -16,6 +16,7 @@ import pytest
 import streamlit
 from streamlit.proto.ClientState_pb2 import ClientState
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
+from streamlit.proto.WidgetStates_pb2 import WidgetState, WidgetStates
 from streamlit.runtime import Runtime
 from streamlit.runtime.app_session import AppSession
 from streamlit.runtime.forward_msg_queue import ForwardMsgQueue
@@ -40,6 +41,7 @@ from views.server.streamlit_internals import (
     apply_patches,
     disable_pages_directory,
     finish_callbacks_before_rerun,
+    ignore_clicks_in_fragment_reruns,
     ignore_fragment_rerun_during_full_rerun,
     inline_script_hashes,
     keep_undelivered_fragment_deltas,
@@ -80,10 +82,10 @@ class TestTheCheckAtTheStart:
 
     def test_every_patch_fits_the_pinned_streamlit(self, applied: list[str], caplog: pytest.LogCaptureFixture) -> None:
         assert f"streamlit=={STREAMLIT_VERSION}" in (ROOT / "requirements.txt").read_text("utf-8").split()
-        assert [unmet_expectations(patch) for patch in PATCHES] == [[]] * 5
+        assert [unmet_expectations(patch) for patch in PATCHES] == [[]] * 6
         with caplog.at_level(logging.WARNING):
             apply_patches()
-        assert len(applied) == 5
+        assert len(applied) == 6
         assert caplog.messages == []
 
     def test_a_changed_signature_leaves_out_one_patch_and_is_one_warning(
@@ -91,7 +93,7 @@ class TestTheCheckAtTheStart:
     ) -> None:
         monkeypatch.setattr(ForwardMsgQueue, "clear", lambda self, keep: None)
         apply_patches()
-        assert "keep_undelivered_fragment_deltas" not in applied and len(applied) == 4
+        assert "keep_undelivered_fragment_deltas" not in applied and len(applied) == 5
         assert caplog.messages == [
             "A patch for Streamlit 1.67.0 is left out, because "
             "streamlit.runtime.forward_msg_queue:ForwardMsgQueue.clear takes self, keep. "
@@ -113,7 +115,7 @@ class TestTheCheckAtTheStart:
     ) -> None:
         monkeypatch.setattr(streamlit, "__version__", "1.99.0")
         apply_patches()
-        assert len(applied) == 5
+        assert len(applied) == 6
         [warning] = caplog.messages
         assert warning.startswith("Streamlit 1.99.0 is installed, but this app is written for 1.67.0")
 
@@ -303,6 +305,41 @@ class TestFragmentRerunDuringFullRerun:
     def test_a_fragments_request_alone_runs_it(self) -> None:
         ignore_fragment_rerun_during_full_rerun()
         assert self.merged(self.FRAGMENT).fragment_id_queue == ["clock"]
+
+
+class TestClicksInFragmentReruns:
+    @staticmethod
+    def num_clicks(*requests: RerunData) -> int:
+        """Runs that get the click, when each request is taken before the next one comes."""
+        pending, num_clicks = ScriptRequests(), 0
+        for request in requests:
+            assert pending.request_rerun(request)
+            states = pending.on_scriptrunner_ready().rerun_data.widget_states
+            assert states is not None
+            assert [state.int_value for state in states.widgets if state.id == "slider"] == [3]
+            num_clicks += any(state.trigger_value for state in states.widgets if state.id == "button")
+        return num_clicks
+
+    CLICKED = WidgetStates(
+        widgets=[WidgetState(id="slider", int_value=3), WidgetState(id="button", trigger_value=True)]
+    )
+    CLOCK = RerunData(widget_states=CLICKED, fragment_id="clock", is_auto_rerun=True)
+    CLICK = RerunData(widget_states=CLICKED)
+
+    def test_streamlit_hands_one_click_to_each_request(self) -> None:
+        assert self.num_clicks(self.CLOCK, self.CLOCK, self.CLICK) == 3
+
+    def test_patched_only_its_own_request_has_it(self) -> None:
+        ignore_clicks_in_fragment_reruns()
+        assert self.num_clicks(self.CLOCK, self.CLOCK, self.CLICK) == 1
+
+    def test_a_click_that_waits_is_kept_when_a_clock_joins_it(self) -> None:
+        ignore_clicks_in_fragment_reruns()
+        pending = ScriptRequests()
+        assert pending.request_rerun(self.CLICK) and pending.request_rerun(self.CLOCK)
+        states = pending.on_scriptrunner_ready().rerun_data.widget_states
+        assert states is not None
+        assert [state.trigger_value for state in states.widgets if state.id == "button"] == [True]
 
 
 class TestInlineScripts:

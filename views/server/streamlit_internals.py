@@ -1,4 +1,4 @@
-"""Everything of this app that relies on Streamlit's private code: five patches, and four readings.
+"""Everything of this app that relies on Streamlit's private code: six patches, and four readings.
 
 Written for the release in `STREAMLIT_VERSION`. `apply_patches` compares the signatures that each patch relies on with
 the installed Streamlit, and leaves out a patch that does not fit: the app still starts, with a warning that says what
@@ -16,7 +16,7 @@ import logging
 import threading
 import weakref
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -139,6 +139,30 @@ def ignore_fragment_rerun_during_full_rerun() -> None:
     ScriptRequests._request_rerun_locked = request_unless_full_rerun_is_pending  # type: ignore[assignment, method-assign]
 
 
+def ignore_clicks_in_fragment_reruns() -> None:
+    """Take a click only from the request that it caused, not from the automatic rerun of a fragment.
+
+    The browser sends a click in a task of its own and forgets it only then. The timers of fragments that are due in
+    between send the values of all widgets too, the click among them: its callback is called once for each of them.
+    """
+    from streamlit.proto.WidgetStates_pb2 import WidgetStates
+    from streamlit.runtime.scriptrunner_utils.script_requests import (
+        RerunData,
+        ScriptRequests,
+        _has_active_trigger_value,
+    )
+
+    request = ScriptRequests._request_rerun_locked
+
+    def request_without_clicks(requests: ScriptRequests, new: RerunData) -> bool:
+        if new.is_auto_rerun and new.widget_states is not None:
+            lasting = [state for state in new.widget_states.widgets if not _has_active_trigger_value(state)]
+            new = replace(new, widget_states=WidgetStates(widgets=lasting))
+        return request(requests, new)
+
+    ScriptRequests._request_rerun_locked = request_without_clicks  # type: ignore[assignment, method-assign]
+
+
 @dataclass(frozen=True)
 class Patch:
     """One patch, and what must be true of Streamlit for it to fit.
@@ -215,6 +239,15 @@ PATCHES = (
             f"{_REQUESTS}_is_full_app_rerun": ("rerun_data",),
         },
         attributes={f"{_REQUESTS}ScriptRequests": ("_state", "_rerun_data")},
+    ),
+    Patch(
+        ignore_clicks_in_fragment_reruns,
+        "No issue is known; the browser's `scheduleFlush` came with the triggers of components (version 2)",
+        "One click may act several times on a page that updates by itself.",
+        signatures={
+            f"{_REQUESTS}ScriptRequests._request_rerun_locked": ("self", "new_data"),
+            f"{_REQUESTS}_has_active_trigger_value": ("state",),
+        },
     ),
 )
 
