@@ -41,9 +41,9 @@ class Decoder:
         errors = RequestErrors()
         rows = {item.sequence: row for row, item in enumerate(i for i in items if i.needs_logits)}
         groups = list(dict.fromkeys(item.group for item in items if item.needs_logits))
-        for group in groups:
-            self._finish_if_max_tokens_is_0(group, rows)
-        groups = [group for group in groups if not group.is_finished]
+        for group in [group for group in groups if group.params.max_tokens == 0]:
+            self._finish_empty(group, rows)
+            groups.remove(group)
         self._advance_samples([g for g in groups if not g.params.uses_beam_search], rows, logits, errors)
         for group in groups:
             if group.params.uses_beam_search:
@@ -51,13 +51,12 @@ class Decoder:
                     self._advance_beams(group, rows, logits)
         return errors
 
-    def _finish_if_max_tokens_is_0(self, group: SequenceGroup, rows: dict[Sequence, int]) -> None:
+    def _finish_empty(self, group: SequenceGroup, rows: dict[Sequence, int]) -> None:
         """`max_tokens=0`: the prompt is computed and cached, and each of the `n` outputs is empty."""
-        if group.params.max_tokens == 0:
-            first = next(seq for seq in group.live_sequences if seq in rows)
-            self._fork_samples(group, first)
-            for seq in group.live_sequences:
-                self.sequences.finish(seq, "length")
+        first = next(seq for seq in group.live_sequences if seq in rows)
+        self._fork_samples(group, first)
+        for seq in group.live_sequences:
+            self.sequences.finish(seq, "length")
 
     # -- samples --
 

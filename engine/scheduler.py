@@ -100,8 +100,7 @@ class Scheduler:
         if num_preemptions == 0:
             while self._budget > 0 and self._start_next():
                 pass
-        for item in self._batch:
-            self._log_scheduled(item)
+        self._log_scheduled()
         return self._batch
 
     def preempt(self, group: SequenceGroup, reason: str) -> None:
@@ -138,7 +137,7 @@ class Scheduler:
     def _schedule_group(self, group: SequenceGroup, hit: PrefixHit | None = None) -> None:
         """`hit`: what the prefix cache holds of the first sequence, when that is known already."""
         live = group.live_sequences
-        beams_together = self._beams_can_choose(live)
+        beams_together = len(live) == 1 or self._beams_can_choose(live)
         for seq in live:
             num_new_tokens = self._num_tokens_to_run(group, seq, beams_together)
             if num_new_tokens == 0 or (seq.num_computed_tokens == 0 and not self._may_start(group, seq)):
@@ -161,8 +160,6 @@ class Scheduler:
 
     def _beams_can_choose(self, live: list[Sequence]) -> bool:
         """Beams are compared with each other, so their last tokens run in one step or not at all."""
-        if len(live) == 1:
-            return True
         return self._budget >= len(live) and all(seq.num_computed_tokens >= seq.num_tokens - 1 for seq in live)
 
     def _allocate_or_preempt(self, group: SequenceGroup, seq: Sequence, num_new_tokens: int) -> bool:
@@ -193,12 +190,11 @@ class Scheduler:
         self._batch.append(ScheduledSequence(group, seq, start, num_new_tokens, table, is_last))
         self._budget -= num_new_tokens
 
-    def _log_scheduled(self, item: ScheduledSequence) -> None:
-        end = item.start + item.num_new_tokens
-        again = max(0, min(end, item.sequence.num_ever_computed) - item.start)
-        self.trace.append(
-            SequenceScheduled(self.trace.step, item.sequence.seq_id, item.start, item.num_new_tokens, again)
-        )
+    def _log_scheduled(self) -> None:
+        for item in self._batch:
+            seq, start, count = item.sequence, item.start, item.num_new_tokens
+            again = min(count, max(0, seq.num_ever_computed - start))
+            self.trace.append(SequenceScheduled(self.trace.step, seq.seq_id, start, count, again))
 
     # -- starting, or starting again --
 

@@ -85,7 +85,7 @@ class SequenceGroup:
     @property
     def is_finished(self) -> bool:
         """Whether every sequence has finished."""
-        return not self.live_sequences
+        return None not in [seq.finish_reason for seq in self.sequences]
 
     @property
     def has_sampled(self) -> bool:

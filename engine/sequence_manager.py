@@ -51,7 +51,7 @@ class SequenceManager:
         except Exception as error:
             raise request_error(DETOKENIZER, error) from error
         self.trace.append(
-            TokenSampled(self.trace.step, seq.seq_id, seq.num_tokens, sampled.token_id, piece, sampled.logprob)
+            TokenSampled(self.trace.step, seq.seq_id, len(seq.token_ids), sampled.token_id, piece, sampled.logprob)
         )
         seq.token_ids.append(sampled.token_id)
         seq.cumulative_logprob += sampled.logprob
@@ -65,19 +65,16 @@ class SequenceManager:
 
         Raises RequestError when the check itself fails.
         """
-        try:
-            return self._finish_reason(group, seq)
-        except Exception as error:
-            raise request_error(STOP_CHECK, error) from error
-
-    def _finish_reason(self, group: SequenceGroup, seq: Sequence) -> FinishReason | None:
         params = group.params
         num_tokens = len(seq.token_ids)
         num_output_tokens = num_tokens - seq.num_prompt_tokens
-        if num_output_tokens and seq.token_ids[-1] in self.tokenizer.eos_token_ids and not params.ignore_eos:
-            return "stop"
-        if self._texts[seq.seq_id].stopped:
-            return "stop"
+        try:
+            if num_output_tokens and seq.token_ids[-1] in self.tokenizer.eos_token_ids and not params.ignore_eos:
+                return "stop"
+            if self._texts[seq.seq_id].stopped:
+                return "stop"
+        except Exception as error:
+            raise request_error(STOP_CHECK, error) from error
         if num_output_tokens >= params.max_tokens or num_tokens >= self.max_model_len:
             return "length"
         return None
@@ -119,7 +116,7 @@ class SequenceManager:
         return SequenceOutput(
             seq_id=seq.seq_id,
             index=seq.index,
-            text=self.text_of(seq),
+            text=self._texts[seq.seq_id].text,
             token_ids=tuple(seq.output_token_ids),
             cumulative_logprob=seq.cumulative_logprob,
             finish_reason=seq.finish_reason,

@@ -94,6 +94,8 @@ class KVCacheManager:
 
     def allocate_slots(self, seq: KVSequence, num_new_tokens: int) -> bool:
         """Make room for the next tokens. False, with nothing changed, when the pool lacks the blocks."""
+        if self._has_room(seq, num_new_tokens):
+            return True
         num_new_blocks = self.num_new_blocks(seq, num_new_tokens)
         if num_new_blocks == 0:
             return True
@@ -106,6 +108,16 @@ class KVCacheManager:
             table.append(self.pool.allocate(seq.seq_id, len(table)))
         return True
 
+    def _has_room(self, seq: KVSequence, num_new_tokens: int) -> bool:
+        """Whether the last block is the sequence's own and has the slots: nearly every decode step."""
+        table = self.block_tables.get(seq.seq_id)
+        return (
+            table is not None
+            and len(table) > 0
+            and seq.num_computed_tokens + num_new_tokens <= len(table) * self.block_size
+            and self.pool.blocks[table[-1]].ref_cnt == 1
+        )
+
     def commit(self, seq: KVSequence, num_new_tokens: int) -> None:
         """The tokens' keys and values are written: move the cursor, then cache full blocks."""
         start = seq.num_computed_tokens
@@ -113,7 +125,7 @@ class KVCacheManager:
         seq.num_ever_computed = max(seq.num_ever_computed, seq.num_computed_tokens)
         slots = slots_of(self.block_tables[seq.seq_id], start, seq.num_computed_tokens, self.block_size)
         self.trace.append(SlotsWritten(self.trace.step, seq.seq_id, start, tuple(slots)))
-        if self.enable_prefix_caching:
+        if self.enable_prefix_caching and start // self.block_size < seq.num_computed_tokens // self.block_size:
             self._cache_full_blocks(seq)
 
     def slot(self, seq_id: str, position: int) -> int:

@@ -20,6 +20,7 @@ class IncrementalDetokenizer:
         self._tokenizer = tokenizer
         self._skip_special_tokens = skip_special_tokens
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        self._is_within_character = False
         self.text = ""
         """Everything shown so far."""
 
@@ -27,22 +28,27 @@ class IncrementalDetokenizer:
         """The text this token completes, often one word, sometimes nothing."""
         if self._skip_special_tokens and self._tokenizer.is_special(token_id):
             return ""
-        return self._show(self._decoder.decode(self._tokenizer.piece(token_id)))
+        text = None if self._is_within_character else self._tokenizer.whole_text(token_id)
+        if text is None:
+            text = self._decoder.decode(self._tokenizer.piece(token_id))
+            self._is_within_character = bool(self._decoder.getstate()[0])
+        self.text += text
+        return text
 
     def flush(self) -> str:
         """What is still held back, for a sequence that has ended."""
-        return self._show(self._decoder.decode(b"", final=True))
+        text = self._decoder.decode(b"", final=True)
+        self._is_within_character = False
+        self.text += text
+        return text
 
     def fork(self) -> IncrementalDetokenizer:
         """An independent copy, for a sequence that splits in two."""
         copy = IncrementalDetokenizer(self._tokenizer, skip_special_tokens=self._skip_special_tokens)
         copy._decoder.setstate(self._decoder.getstate())
+        copy._is_within_character = self._is_within_character
         copy.text = self.text
         return copy
-
-    def _show(self, text: str) -> str:
-        self.text += text
-        return text
 
 
 class TextStream:
@@ -71,10 +77,10 @@ class TextStream:
 
     def push(self, token_id: int) -> None:
         """Add a token, and look for a stop text where it could have been completed."""
-        before = len(self._detokenizer.text)
-        self._detokenizer.push(token_id)
+        added = self._detokenizer.push(token_id)
         if not self._stop:
             return
+        before = len(self._detokenizer.text) - len(added)
         searched_from = max(0, before - max(map(len, self._stop)) + 1)
         found = [at for stop in self._stop if (at := self._detokenizer.text.find(stop, searched_from)) >= 0]
         if found and self._end is None:

@@ -48,6 +48,13 @@ class Tokenizer(ABC):
         """One token by itself: its text, with bytes of incomplete characters written as \\xNN; `[280]` without any."""
         return self.piece(token_id).decode("utf-8", "backslashreplace") or f"[{token_id}]"
 
+    def whole_text(self, token_id: int) -> str | None:
+        """The token's text by itself; None when its bytes are not whole characters without its neighbours'."""
+        try:
+            return self.piece(token_id).decode("utf-8")
+        except UnicodeDecodeError:
+            return None
+
     def render_chat(
         self, messages: Sequence[Message], *, reply: bool = True, continue_final_message: bool = False
     ) -> str:
@@ -127,7 +134,10 @@ class SubwordTokenizer(Tokenizer):
         self._vocabulary = vocabulary
         self._byte_level = b'"ByteLevel"' in vocabulary.decoder.__getstate__()
         self._added = vocabulary.get_added_tokens_decoder()
+        self._special_ids = {token_id for token_id, token in self._added.items() if token.special}
         self._pieces: dict[int, bytes] = {}
+        self._displayed: dict[int, str] = {}
+        self._whole_texts: dict[int, str | None] = {}
         control = [token.content for token in self._added.values() if token.special]
         longest_first = sorted(control, key=len, reverse=True)
         self._control_token = re.compile("|".join(map(re.escape, longest_first)) or "(?!)")
@@ -174,7 +184,7 @@ class SubwordTokenizer(Tokenizer):
         encoder.encode_special_tokens = True
         ids: dict[int | None, int] = {}
         for token_id, token in self._added.items():
-            if token.special:
+            if token_id in self._special_ids:
                 content = f"{_MARK}{token.content}{_MARK}"
                 encoder.add_tokens(
                     [AddedToken(content, lstrip=token.lstrip, rstrip=token.rstrip, normalized=False, special=False)]
@@ -188,6 +198,19 @@ class SubwordTokenizer(Tokenizer):
             piece = self._pieces[token_id] = self._piece(token_id)
         return piece
 
+    def display(self, token_id: int) -> str:
+        displayed = self._displayed.get(token_id)
+        if displayed is None:
+            displayed = self._displayed[token_id] = super().display(token_id)
+        return displayed
+
+    def whole_text(self, token_id: int) -> str | None:
+        try:
+            return self._whole_texts[token_id]
+        except KeyError:
+            text = self._whole_texts[token_id] = super().whole_text(token_id)
+            return text
+
     def _piece(self, token_id: int) -> bytes:
         if token_id in self._added:
             return self._added[token_id].content.encode("utf-8")
@@ -195,7 +218,7 @@ class SubwordTokenizer(Tokenizer):
         return _byte_level_bytes(token) if self._byte_level else _sentencepiece_bytes(token)
 
     def is_special(self, token_id: int) -> bool:
-        return token_id in self._added and self._added[token_id].special
+        return token_id in self._special_ids
 
     def _encode(self, text: str, add_special_tokens: bool) -> list[int]:
         return self._vocabulary.encode(text, add_special_tokens=add_special_tokens).ids
