@@ -52,11 +52,13 @@ class BatchItem(Protocol):
 
 
 class BatchInputs:
-    """Makes one step's ModelInputs, in CPU memory. The block table is overwritten by the next step's."""
+    """Makes one step's ModelInputs, in CPU memory. The next step's overwrite them."""
 
     def __init__(self, block_size: int) -> None:
         self.block_size = block_size
         self._block_tables = PaddedTables()
+        self._input_ids, self._positions, self._slot_mapping, self._logits_indices = (Row(np.int64) for _ in range(4))
+        self._seq_lens, self._query_start_loc = Row(np.int32), Row(np.int32)
 
     def prepare(self, items: Sequence[BatchItem]) -> ModelInputs:
         """The step as ModelInputs; see there for the shapes."""
@@ -77,20 +79,35 @@ class BatchInputs:
             if item.needs_logits:
                 logits_indices.append(len(input_ids) - 1)
         return ModelInputs(
-            input_ids=_row(input_ids, np.int64),
-            positions=_row(positions, np.int64),
-            slot_mapping=_row(slot_mapping, np.int64),
+            input_ids=self._input_ids.of(input_ids),
+            positions=self._positions.of(positions),
+            slot_mapping=self._slot_mapping.of(slot_mapping),
             block_table=self._block_tables.of([item.block_table for item in items]),
-            seq_lens=_row(seq_lens, np.int32),
-            query_start_loc=_row(query_start_loc, np.int32),
-            logits_indices=_row(logits_indices, np.int64),
-            max_query_len=max(item.num_new_tokens for item in items),
+            seq_lens=self._seq_lens.of(seq_lens),
+            query_start_loc=self._query_start_loc.of(query_start_loc),
+            logits_indices=self._logits_indices.of(logits_indices),
+            max_query_len=max([item.num_new_tokens for item in items]),
         )
 
 
-def _row(values: list[int], dtype: type[np.int64 | np.int32]) -> Tensor:
-    """[len(values)]; by way of NumPy, which reads a list in half the time."""
-    return torch.from_numpy(np.array(values, dtype))
+class Row:
+    """Numbers as a tensor that lives on while their count stays the same, as it does from one decode step to the next.
+
+    Making a tensor takes longer than writing a few numbers into one.
+    """
+
+    def __init__(self, dtype: type[np.int64 | np.int32]) -> None:
+        self._numbers = np.zeros(0, dtype)
+        self._tensor = torch.from_numpy(self._numbers)
+
+    def of(self, values: list[int]) -> Tensor:
+        """[len(values)]"""
+        if len(values) == len(self._numbers):
+            self._numbers[:] = values
+        else:
+            self._numbers = np.array(values, self._numbers.dtype)
+            self._tensor = torch.from_numpy(self._numbers)
+        return self._tensor
 
 
 class PaddedTables:

@@ -39,8 +39,9 @@ class Decoder:
         `logits` [num_logit_rows, vocab_size]. Returns the requests for which that failed; the caller ends them.
         """
         errors = RequestErrors()
-        rows = {item.sequence: row for row, item in enumerate(i for i in items if i.needs_logits)}
-        groups = list(dict.fromkeys(item.group for item in items if item.needs_logits))
+        sampled = [item for item in items if item.needs_logits]
+        rows = {item.sequence: row for row, item in enumerate(sampled)}
+        groups = list(dict.fromkeys([item.group for item in sampled]))
         for group in [group for group in groups if group.params.max_tokens == 0]:
             self._finish_empty(group, rows)
             groups.remove(group)

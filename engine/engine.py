@@ -191,7 +191,7 @@ class Engine:
             self._fail(ran.errors)
             self._commit(ran.items)
             self._fail(self.decoder.advance(ran.items, ran.logits))
-        touched = list(dict.fromkeys(item.group for item in items if item.needs_logits or item.group.is_finished))
+        touched = list(dict.fromkeys([item.group for item in items if item.needs_logits or item.group.is_finished]))
         for group in touched:
             if group.is_finished:
                 self._finish(group)
@@ -304,7 +304,7 @@ class Engine:
         self.trace.append(
             StepCompleted(
                 self.trace.step,
-                sum(item.num_new_tokens for item in items),
+                sum([item.num_new_tokens for item in items]),
                 len(self.scheduler.running),
                 len(self.scheduler.waiting) + len(self.scheduler.swapped),
                 (time.perf_counter() - started) * 1000,

@@ -22,6 +22,7 @@ From them follows the bound of `max_steps_to_next_token`.
 from __future__ import annotations
 
 from collections import deque
+from operator import attrgetter
 
 from engine.config import EngineConfig
 from engine.i18n import counted
@@ -29,6 +30,7 @@ from engine.kv_cache.manager import KVCacheManager, PrefixHit, num_common_tokens
 from engine.sequence import Sequence, SequenceGroup
 from engine.trace.events import (
     AdmissionDeferred,
+    Event,
     PrefixQueried,
     QueueName,
     RequestAdmitted,
@@ -37,6 +39,8 @@ from engine.trace.events import (
 )
 from engine.trace.record import record
 from engine.trace.trace import Trace
+
+_arrival = attrgetter("arrival")
 
 
 @record
@@ -129,7 +133,7 @@ class Scheduler:
     def _schedule_running(self) -> int:
         """Give every running request its tokens, oldest first. Returns how many requests lost their blocks."""
         before = len(self.running)
-        for group in sorted(self.running, key=lambda g: g.arrival):
+        for group in sorted(self.running, key=_arrival):
             if group.status == "running" and self._budget > 0:  # else one before it took its blocks
                 self._schedule_group(group)
         return before - len(self.running)
@@ -165,7 +169,7 @@ class Scheduler:
     def _allocate_or_preempt(self, group: SequenceGroup, seq: Sequence, num_new_tokens: int) -> bool:
         """Allocate slots, preempting the latest arrival while blocks are short. False when that was this request."""
         while not self.kv.allocate_slots(seq, num_new_tokens):
-            victim = max(self.running, key=lambda g: g.arrival)
+            victim = max(self.running, key=_arrival)
             need = self.kv.num_new_blocks(seq, num_new_tokens)
             free = self.kv.pool.num_free_blocks
             self.preempt(
@@ -191,10 +195,14 @@ class Scheduler:
         self._budget -= num_new_tokens
 
     def _log_scheduled(self) -> None:
+        step = self.trace.step
+        events: list[Event] = []
         for item in self._batch:
             seq, start, count = item.sequence, item.start, item.num_new_tokens
-            again = min(count, max(0, seq.num_ever_computed - start))
-            self.trace.append(SequenceScheduled(self.trace.step, seq.seq_id, start, count, again))
+            already_computed = seq.num_ever_computed - start
+            again = 0 if already_computed <= 0 else min(count, already_computed)
+            events.append(SequenceScheduled(step, seq.seq_id, start, count, again))
+        self.trace.append_all(events)
 
     # -- starting, or starting again --
 

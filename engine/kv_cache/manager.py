@@ -351,6 +351,8 @@ class KVCacheManager:
 
 def slots_of(block_table: Sequence[int], start: int, end: int, block_size: int) -> list[int]:
     """Slots of positions start .. end - 1: `block_table[position // B] * B + position % B`."""
+    if end - start == 1:  # a decode step asks for one
+        return [block_table[start // block_size] * block_size + start % block_size]
     return [block_table[position // block_size] * block_size + position % block_size for position in range(start, end)]
 
 

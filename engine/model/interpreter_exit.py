@@ -33,7 +33,8 @@ class Computing(ContextDecorator):
     def __exit__(self, *_error: object) -> None:
         with self._changed:
             self._num_inside -= 1
-            self._changed.notify_all()
+            if self._is_closed:
+                self._changed.notify_all()
 
     def close(self, seconds: float = SECONDS) -> bool:
         """Admit nothing new and wait for what is inside. Returns whether it has left within `seconds`."""

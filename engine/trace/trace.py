@@ -71,6 +71,12 @@ class Trace:
             self._note_step(event.step, len(self.events))
         self.events.append(event)
 
+    def append_all(self, events: Sequence[Event]) -> None:
+        """Add events of one step, in order."""
+        if events:
+            self.append(events[0])
+            self.events += events[1:]
+
     def drain(self) -> list[Event]:
         """Hand over what was logged since the last time and keep none of it, for a server that runs for ever.
 
