@@ -22,6 +22,8 @@ UPGRADE = (
     "proxy_set_header Connection $connection_upgrade;",
 )
 KEEP_HOST = ("proxy_set_header Host $http_host;",)
+# A busy machine takes longer than nginx's 75 seconds from one page to the next: the browser then asks over connections
+# that nginx closes in that moment, and gives up after some (ERR_TOO_MANY_RETRIES).
 CONFIGURATION = """
 daemon off;
 worker_processes 1;
@@ -31,6 +33,7 @@ error_log {folder}/error.log;
 events {{}}
 http {{
   access_log off;
+  keepalive_timeout 600s;
   client_body_temp_path {folder}/body;
   proxy_temp_path {folder}/proxy;
   fastcgi_temp_path {folder}/fastcgi;
