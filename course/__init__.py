@@ -6,6 +6,8 @@ which runs the engine for the values of the lesson's controls and returns a `Sce
 value of the slider. An experiment has an `experiment.py`, which runs a model and returns a report. `questions.py`
 asks about either.
 
+`paper/` is no lesson: it has the claims of the paper and the simulations that judge them, for a page of its own.
+
 Nothing here counts memory. Counts come from the fold of a trace: `engine/trace/usage.py` and
 `engine/baselines/fragmentation.py`.
 """

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pkgutil
 from importlib import import_module
+from importlib.util import find_spec
 
 import course
 from course.lesson import CoursePage, Lesson
@@ -132,8 +133,10 @@ ROOM = CoursePage(
 
 
 def find_lessons() -> tuple[Lesson, ...]:
-    """The `LESSON` of every folder of the course, by `order`."""
-    folders = [module.name for module in pkgutil.iter_modules(course.__path__) if module.ispkg]
+    """The `LESSON` of every folder of the course with a `lesson.py`, by `order`."""
+    folders = [
+        m.name for m in pkgutil.iter_modules(course.__path__) if m.ispkg and find_spec(f"course.{m.name}.lesson")
+    ]
     lessons: list[Lesson] = [import_module(f"course.{folder}.lesson").LESSON for folder in folders]
     return tuple(sorted(lessons, key=lambda lesson: lesson.order))
 

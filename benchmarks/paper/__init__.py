@@ -1,5 +1,5 @@
 """What Kwon et al. 2023 claim about memory, run again with this engine: `python -m benchmarks.paper`.
 
-A module a family of figures; each lists its `RECORDS`. `records.py` has them all in the paper's order. What the paper
-says is quoted with how sure the number is, in the marks of `record.SURE`.
+The claims and the simulations are in `course/paper/`. Here is what runs all of them and writes the results, and what
+measures times of this machine: steps of a model, and the rows that are times themselves.
 """

@@ -19,13 +19,18 @@ from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from typing import Any
 
-from benchmarks.paper.record import VERDICTS, Record, Setup, spread
-from benchmarks.paper.records import RECORDS
-from benchmarks.paper.results import STORED, Results, label_of, marks, where_of
-from benchmarks.paper.step_times import measure_step_times
-from benchmarks.tables import Row, describe_machine, print_table, progress
+from benchmarks.paper.model_steps import measure_step_times
+from benchmarks.paper.report import markdown, marks, show_record
+from benchmarks.paper.timed import TIMED
+from benchmarks.tables import describe_machine, progress
+from course.paper.record import Measured, Setup
+from course.paper.records import RECORDS
+from course.paper.results import STORED, Results
 from engine.model.weights.embedded import EMBEDDED_MODEL
 
+MEASURES: dict[str, Callable[[Setup], Measured]] = {
+    record.key: record.measure for record in RECORDS if record.measure
+} | dict(TIMED)
 PROCESSES = 2
 SEEDS, FILLS = 3, 8
 
@@ -33,7 +38,7 @@ SEEDS, FILLS = 3, 8
 def main() -> None:
     """Measure, print, and save what was asked for."""
     options = parse_options()
-    chosen = [record for record in RECORDS if record.measure and (not options.only or record.key in options.only)]
+    chosen = [record for record in RECORDS if record.key in (options.only or MEASURES)]
     results = Results.stored() if options.only else Results()
     results.machine = results.machine or describe_machine() | {"load": f"{os.getloadavg()[0]:.1f} at the start"}
     if results.step_times is None:
@@ -44,9 +49,8 @@ def main() -> None:
         for number, record in enumerate(sorted(chosen, key=lambda record: not record.is_timed), 1):
             progress(f"{number} of {len(chosen)}: {record.key}, {record.title} ...")
             started = time.perf_counter()
-            assert record.measure is not None
             try:
-                results.rows[record.key] = record.measure(setup)
+                results.rows[record.key] = MEASURES[record.key](setup)
             except ValueError as error:  # a trace that is too short for this run; the other rows go on
                 progress(f"{record.key} is not run: {error}")
                 continue
@@ -61,13 +65,13 @@ def main() -> None:
 def save(results: Results) -> None:
     """Write both files."""
     STORED.write_text(results.to_json(), "utf-8")
-    STORED.with_suffix(".md").write_text(results.to_markdown(), "utf-8")
+    STORED.with_suffix(".md").write_text(markdown(results), "utf-8")
 
 
 def parse_options() -> argparse.Namespace:
     """The command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", nargs="+", choices=[record.key for record in RECORDS], metavar="KEY")
+    parser.add_argument("--only", nargs="+", choices=list(MEASURES), metavar="KEY")
     parser.add_argument("--model", default=EMBEDDED_MODEL)
     parser.add_argument("--seeds", type=int, default=SEEDS)
     parser.add_argument("--fills", type=int, default=FILLS)
@@ -88,25 +92,6 @@ def in_processes(pool: ProcessPoolExecutor) -> Callable[[Callable[[Any], Any], S
         return done
 
     return run
-
-
-def show_record(record: Record, results: Results) -> None:
-    """The row: its verdict, and every number beside ours."""
-    measured = results.rows.get(record.key)
-    print(f"\n{where_of(record)}, {record.title}: {VERDICTS[record.judge(measured)].upper()}")
-    rows: list[Row] = []
-    for quantity in record.quantities:
-        values = measured.values.get(quantity.key, []) if measured else []
-        verdict = VERDICTS[quantity.judge(values)] if quantity.is_judged else ""
-        rows.append(
-            {
-                "": label_of(quantity),
-                "paper": f"{quantity.printed} ({quantity.sure})",
-                "ours": spread(values, quantity.digits),
-                "verdict": verdict,
-            }
-        )
-    print_table(rows)
 
 
 if __name__ == "__main__":

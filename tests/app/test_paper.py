@@ -7,10 +7,10 @@ import re
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from benchmarks.paper.record import Measured
-from benchmarks.paper.records import RECORDS
-from benchmarks.paper.results import Results
 from course.pages import PAPER
+from course.paper.record import Measured
+from course.paper.records import RECORDS
+from course.paper.results import Results
 from tests.app.conftest import OpenPage, until_loaded
 from tests.helpers.app_html import all_html
 
@@ -59,7 +59,7 @@ def test_a_row_run_here_takes_the_place_of_the_stored_one(open_page: OpenPage, m
 
 def test_a_knob_moves_the_curve(open_page: OpenPage, monkeypatch: pytest.MonkeyPatch) -> None:
     store(monkeypatch)
-    monkeypatch.setattr("benchmarks.paper.one_trace.NUM_TOKENS", 1_500)
+    monkeypatch.setattr("course.paper.one_trace.NUM_TOKENS", 1_500)
     app = open_page(PAPER.file, mix="Alpaca", rate="100")
     before = latencies(app)
     assert before["Max"] > before["Paged"]

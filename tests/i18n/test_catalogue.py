@@ -22,7 +22,7 @@ from engine.i18n import install
 from tests.helpers.pseudo_language import TEMPLATE, pseudo_catalogue, untranslated
 
 ROOT = TEMPLATE.parents[1]
-ROOMS = ("pages", "views", "course", "engine", "benchmarks/paper")
+ROOMS = ("pages", "views", "course", "engine")
 MARKS = {"_": (0, 1), "N_": (0, 1), "counted": (0, 2), "ngettext": (0, 2), "Plural": (1, 3)}
 """The functions that mark texts, and which of their arguments are texts."""
 EXTRACT = re.compile(r"^    (pybabel extract .+)$", re.M)

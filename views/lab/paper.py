@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 import plotly.graph_objects as go
 
-from benchmarks.paper.record import SURE, VERDICTS, Curve, Measured, Record, Setup, spread
-from benchmarks.paper.records import RECORDS
-from benchmarks.paper.results import Results
-from benchmarks.paper.workloads import FAMILIES, MIXES
+from course.paper.record import SURE, VERDICTS, Curve, Measured, Record, Setup, spread
+from course.paper.records import RECORDS
+from course.paper.results import Results
+from course.paper.workloads import FAMILIES, MIXES
 from engine.i18n import N_, _
 from views.elements.charts import line_chart
 from views.html_parts import escaped
 from views.url_values import ChoiceRule, NumberRule
 
 if TYPE_CHECKING:
-    from benchmarks.paper.one_trace import OneTrace
+    from course.paper.one_trace import OneTrace
 
 KEY = "paper"
 FIGURE = ChoiceRule("figure", N_("Figure or table"), tuple(record.key for record in RECORDS))
@@ -172,7 +172,7 @@ class TraceInputs:
 
 def run_trace(inputs: TraceInputs) -> OneTrace:
     """One small trace in the four memories."""
-    from benchmarks.paper.one_trace import one_trace
+    from course.paper.one_trace import one_trace
 
     return one_trace(inputs.mix, FAMILIES[0], inputs.rate / 1000, inputs.block_size, inputs.num_slots)
 

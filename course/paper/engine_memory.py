@@ -8,8 +8,8 @@ from pathlib import Path
 
 from torch import Tensor
 
-from benchmarks.paper.serving import PAPER_BLOCK_SIZE, Step, config_without_limits, finished_in
-from benchmarks.paper.workloads import MAX_MODEL_LEN, Request
+from course.paper.serving import PAPER_BLOCK_SIZE, Step, config_without_limits, finished_in
+from course.paper.workloads import MAX_MODEL_LEN, Request
 from course.scripted_engine import WordTokenizer
 from engine.components import EngineComponents
 from engine.config import EngineConfig

@@ -7,22 +7,12 @@ between the last two. A step of both costs both.
 
 from __future__ import annotations
 
-import statistics
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from functools import partial
 from typing import Any
 
-from benchmarks.paper.serving import PAPER_BLOCK_SIZE, Step
-
-SEQUENCES = (1, 2, 4, 8, 16, 32, 64, 128, 256)
-SHORT, LONG = 16, 1024
-"""Tokens of context a sequence."""
-PROMPTS = (16, 64, 256, 1024)
-MOST_CONTEXT = 16_384
-"""Tokens over all sequences: those of the paper's smallest pools."""
-ROUNDS = 5
+from course.paper.serving import Step
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,23 +70,6 @@ class StepTimes:
         """What `as_dict` wrote."""
         decode = tuple(DecodeTime(**row) for row in stored["decode"])
         return cls(stored["model"], decode, tuple((tokens, seconds) for tokens, seconds in stored["prefill"]))
-
-
-def measure_step_times(model: str, *, sequences: Sequence[int] = SEQUENCES, rounds: int = ROUNDS) -> StepTimes:
-    """Run steps of every size over a pool of `MOST_CONTEXT` tokens, in turns; the first round warms up."""
-    from benchmarks.paper.clock import times_in_turns
-    from benchmarks.paper.model_steps import ModelSteps
-
-    steps = ModelSteps(model, PAPER_BLOCK_SIZE, MOST_CONTEXT)
-    decodes = [(n, context) for n in sequences for context in (SHORT, min(LONG, MOST_CONTEXT // n))]
-    items = [steps.decode(n, context) for n, context in decodes] + [steps.prefill(tokens) for tokens in PROMPTS]
-    taken = times_in_turns({number: partial(steps.run, each) for number, each in enumerate(items)}, rounds)
-    medians = [statistics.median(times) for times in taken.values()]
-    decode = tuple(
-        DecodeTime(n, n * SHORT, medians[2 * i], n * min(LONG, MOST_CONTEXT // n), medians[2 * i + 1])
-        for i, n in enumerate(sequences)
-    )
-    return StepTimes(steps.name, decode, tuple(zip(PROMPTS, medians[len(decodes) :], strict=True)))
 
 
 def _on_the_line(points: Sequence[tuple[int, float]], x: float) -> float:

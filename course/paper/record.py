@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeVar
 
-from benchmarks.paper.step_times import StepTimes
-from benchmarks.paper.workloads import MIXES
+from course.paper.step_times import StepTimes
+from course.paper.workloads import MIXES
 from engine.i18n import N_, _
 
 Verdict = Literal["holds", "partly", "does not hold", "not run"]

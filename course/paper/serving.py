@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from benchmarks.paper.workloads import MAX_MODEL_LEN, Request
+from course.paper.workloads import MAX_MODEL_LEN, Request
 from engine.baselines.arrivals import Arrival
 from engine.baselines.contiguous import Arena
 from engine.baselines.reservations import Max, Oracle, Pow2, ReservationRule

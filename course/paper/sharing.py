@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import product
 
-from benchmarks.paper.batched import CLOCKS, COMPUTE_BOUND, ratios
-from benchmarks.paper.capacity import num_slots
-from benchmarks.paper.record import Measured, Quantity, Record, Setup
-from benchmarks.paper.step_times import StepTimes
-from benchmarks.paper.workloads import FAMILIES, MIXES, Request, draw_requests
+from course.paper.batched import CLOCKS, COMPUTE_BOUND, ratios
+from course.paper.capacity import num_slots
+from course.paper.record import Measured, Quantity, Record, Setup
+from course.paper.step_times import StepTimes
+from course.paper.workloads import FAMILIES, MIXES, Request, draw_requests
 from engine.i18n import N_
 
 WIDTHS = (2, 4, 6)
@@ -49,7 +49,7 @@ def tasks_of(setup: Setup, mix: str, parts: int) -> list[SharingTask]:
 
 def saved_by_samples(task: SharingTask) -> float:
     """Percent of the blocks that sharing saves, over those without: all steps together."""
-    from benchmarks.paper.engine_memory import EngineMemory
+    from course.paper.engine_memory import EngineMemory
 
     memory = EngineMemory(num_slots("13B"), n=task.width)
     for request in draw_requests(MIXES[task.mix], task.family, task.num_requests, task.seed):
@@ -68,7 +68,7 @@ def measure_parallel(setup: Setup, mix: str) -> Measured:
 
 def saved_by_beams(job: tuple[SharingTask, str]) -> float:
     """The same of beam search with a real model, whose text decides which beams go on."""
-    from benchmarks.paper.engine_memory import BeamSearches
+    from course.paper.engine_memory import BeamSearches
 
     task, model = job
     requests = draw_requests(MIXES[task.mix], task.family, task.num_requests, task.seed)
@@ -84,8 +84,8 @@ def measure_beams(setup: Setup, mix: str) -> Measured:
 
 def paged_rates(job: tuple[SharingTask, StepTimes]) -> dict[str, float]:
     """Requests a second of a full paged memory, by clock."""
-    from benchmarks.paper.engine_memory import EngineMemory
-    from benchmarks.paper.serving import saturate
+    from course.paper.engine_memory import EngineMemory
+    from course.paper.serving import saturate
 
     task, times = job
     requests = draw_requests(MIXES[task.mix], task.family, task.num_requests, task.seed)
@@ -95,7 +95,7 @@ def paged_rates(job: tuple[SharingTask, StepTimes]) -> dict[str, float]:
 
 def oracle_rates(job: tuple[SharingTask, StepTimes]) -> dict[str, float]:
     """The same of Orca (Oracle), where each sample has a region of its own."""
-    from benchmarks.paper.serving import memory_of, saturate
+    from course.paper.serving import memory_of, saturate
 
     task, times = job
     samples = [

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable
+from collections.abc import Mapping
 from dataclasses import dataclass
-from itertools import product
 
-from benchmarks.paper.batched import Saturation, saturated
-from benchmarks.paper.capacity import num_slots
-from benchmarks.paper.record import NO_NUMBER, Curve, Measured, Quantity, Record, Setup
-from benchmarks.paper.serving import PAPER_BLOCK_SIZE
-from benchmarks.paper.workloads import FAMILIES, MIXES
+from course.paper.batched import Saturation, saturated
+from course.paper.capacity import num_slots
+from course.paper.record import NO_NUMBER, Curve, Measured, Quantity, Record, Setup
+from course.paper.serving import PAPER_BLOCK_SIZE
+from course.paper.workloads import FAMILIES, MIXES
 from engine.baselines.arrivals import SHAREGPT
 from engine.i18n import N_
 
@@ -26,58 +25,45 @@ HEADS, HEAD_DIM = 40, 128
 """OPT-13B's."""
 REQUEST_TOKENS = round(SHAREGPT.mean_input + SHAREGPT.mean_output)
 """Tokens of the request that makes room: a mean one of ShareGPT. The paper does not say how long its own was."""
+STEP_SEQUENCES, STEP_CONTEXT = 32, 512
+"""The step whose time is compared by block size: as many requests as ran at once in Fig. 13a, about a pool in all."""
 
 
-def measure_figure_18a(_setup: Setup) -> Measured:
-    """Our kernel over shuffled blocks of 16, over one block a sequence, and PyTorch's over contiguous tensors."""
-    import torch
+@dataclass(frozen=True, slots=True)
+class AttentionTimes:
+    """Median seconds of attention in one layer: our kernel over blocks of 16 and over one block a sequence, and
+    PyTorch's over contiguous tensors.
+    """
 
-    from benchmarks.attention import Case, line_up
-    from benchmarks.paper.clock import times_in_turns
-    from kernels.backend import select_backend
+    paged: float
+    one_block: float
+    contiguous: float
 
-    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    ours, judge = select_backend("auto", device).name, "contiguous SDPA"
+
+def judge_figure_18a(times: Mapping[tuple[int, int], AttentionTimes]) -> Measured:
+    """By (batch, context): how much slower the paged kernel is, in percent, and a curve of each batch."""
     values: dict[str, list[float]] = {}
-    rows: list[dict[str, float | None]] = []
-    sizes_of_rows = [batch for batch, _context in product(BATCHES, CONTEXTS)]
-    for batch, context in product(BATCHES, CONTEXTS):
-        sizes = {"paged": PAPER_BLOCK_SIZE, "one block": context}
-        cases = {
-            n: Case(batch, context, size, "bfloat16", "decode", (HEADS, HEADS), HEAD_DIM) for n, size in sizes.items()
-        }
-        lines = {name: line_up(case, device, False, [ours]) for name, case in cases.items()}
-        layers = range(cases["paged"].num_layers(device))
-        contestants = {
-            N_("paged, blocks of 16"): lambda: [lines["paged"][ours](i) for i in layers],  # noqa: B023
-            N_("our kernel, one block a sequence"): lambda: [lines["one block"][ours](i) for i in layers],  # noqa: B023
-            N_("PyTorch, contiguous"): lambda: [lines["paged"][judge](i) for i in layers],  # noqa: B023
-        }
-        taken = times_in_turns(contestants)
-        paged, one, torch_times = taken.values()
-        for key, others in (("one", one), ("torch", torch_times)):
-            values[f"{key}_{batch}_{context}"] = [100 * (statistics.median(paged) / statistics.median(others) - 1)]
-        row: dict[str, float | None] = {N_("context"): context}
-        rows.append(row | {str(n): 1e6 * statistics.median(each) / len(layers) for n, each in taken.items()})
-    curves = [
-        Curve(
-            N_("attention of one layer"),
-            N_("context"),
-            N_("µs"),
-            [row for row, size in zip(rows, sizes_of_rows, strict=True) if size == batch],
-            str(batch),
+    rows: dict[int, list[dict[str, float | None]]] = {}
+    for (batch, context), each in times.items():
+        for key, others in (("one", each.one_block), ("torch", each.contiguous)):
+            values[f"{key}_{batch}_{context}"] = [100 * (each.paged / others - 1)]
+        rows.setdefault(batch, []).append(
+            {
+                N_("context"): context,
+                N_("paged, blocks of 16"): 1e6 * each.paged,
+                N_("our kernel, one block a sequence"): 1e6 * each.one_block,
+                N_("PyTorch, contiguous"): 1e6 * each.contiguous,
+            }
         )
-        for batch in BATCHES
-    ]
-    return Measured(values, curves)
+    name = N_("attention of one layer")
+    return Measured(values, [Curve(name, "context", N_("µs"), lines, str(batch)) for batch, lines in rows.items()])
 
 
-def measure_figure_18b(setup: Setup) -> Measured:
+def measure_figure_18b(setup: Setup, cost: Mapping[int, float]) -> Measured:
     """Rates of a full memory by block size, one trace a mix, over the rate with blocks of 16.
 
-    With one block size every step takes equally long: as long as measured for it.
+    With one block size every step takes equally long: `cost`, over that of a step with blocks of 16.
     """
-    cost = step_costs(setup.times.model)
     values: dict[str, list[float]] = {}
     rows: list[dict[str, float | None]] = [{N_("block size"): size} for size in BLOCK_SIZES]
     for mix in MIXES:
@@ -96,49 +82,34 @@ def measure_figure_18b(setup: Setup) -> Measured:
     return Measured(values, [Curve(N_("over blocks of 16"), N_("block size"), N_("times"), rows)])
 
 
-STEP_SEQUENCES, STEP_CONTEXT = 32, 512
-"""The step whose time is compared by block size: as many requests as ran at once in Fig. 13a, about a pool in all."""
-
-
-def step_costs(model: str) -> dict[int, float]:
-    """Seconds of one decode step by block size, over that with blocks of 16."""
-    from benchmarks.paper.clock import times_in_turns
-    from benchmarks.paper.model_steps import ModelSteps
-
-    slots = STEP_SEQUENCES * STEP_CONTEXT
-    steps = {size: ModelSteps(model, size, slots) for size in BLOCK_SIZES}
-    items = {size: each.decode(STEP_SEQUENCES, STEP_CONTEXT) for size, each in steps.items()}
-    taken = times_in_turns({size: lambda s=size: steps[s].run(items[s]) for size in BLOCK_SIZES})  # type: ignore[misc]
-    medians = {size: statistics.median(taken[size]) for size in BLOCK_SIZES}
-    return {size: median / medians[PAPER_BLOCK_SIZE] for size, median in medians.items()}
-
-
 @dataclass(frozen=True, slots=True)
-class Ways:
-    """Milliseconds to make room for a request and bring it back, in each round."""
+class PreemptionTimes:
+    """Seconds to make room for a request of `REQUEST_TOKENS` and bring it back, in each round."""
 
     recompute: list[float]
     swap_in: list[float]
     swap_out: list[float]
 
 
-def measure_figure_19(setup: Setup) -> Measured:
-    """Recomputing one request's keys and values against moving its blocks to the CPU's pool and back."""
-    ways = preemption_times(setup.times.model)
+def judge_figure_19a(times: Mapping[int, PreemptionTimes]) -> Measured:
+    """By block size: recomputing one request's keys and values against moving its blocks out and back."""
     rows: list[dict[str, float | None]] = []
-    for size, way in ways.items():
-        recompute, swap_in, swap_out = map(statistics.median, (way.recompute, way.swap_in, way.swap_out))
+    recomputes, swaps = [], []
+    for size, each in times.items():
+        recompute, swap_in, swap_out = (
+            1e3 * statistics.median(seconds) for seconds in (each.recompute, each.swap_in, each.swap_out)
+        )
+        recomputes.append(recompute)
+        swaps.append(swap_in + swap_out)
         rows.append(
             {
                 N_("block size"): size,
                 N_("recompute"): recompute,
                 N_("swap in"): swap_in,
                 N_("swap out"): swap_out,
-                N_("swap in and out"): swap_in + swap_out,
+                N_("swap in and out"): swaps[-1],
             }
         )
-    recomputes = [float(row["recompute"] or 0.0) for row in rows]
-    swaps = [float(row["swap in and out"] or 0.0) for row in rows]
     values = {
         "constant": [max(recomputes) / min(recomputes)],
         "small": [swaps[0] / swaps[-1]],
@@ -146,27 +117,6 @@ def measure_figure_19(setup: Setup) -> Measured:
         "smallest": [recomputes[0] / swaps[0]],
     }
     return Measured(values, [Curve(N_("one request"), N_("block size"), N_("ms"), rows)])
-
-
-def preemption_times(model: str) -> dict[int, Ways]:
-    """Of one request of `REQUEST_TOKENS`, by block size, in turns."""
-    from benchmarks.paper.clock import times_in_turns
-    from benchmarks.paper.model_steps import ModelSteps
-
-    cases: dict[tuple[int, str], Callable[[], object]] = {}
-    for size in BLOCK_SIZES:
-        width = -(-REQUEST_TOKENS // size)
-        steps = ModelSteps(model, size, width * size)
-        pairs, prompt = [(i, i) for i in range(width)], steps.prefill(REQUEST_TOKENS)
-        cases[size, "recompute"] = lambda steps=steps, prompt=prompt: steps.run(prompt)  # type: ignore[misc]
-        cases[size, "out"] = lambda steps=steps, pairs=pairs: steps.store.swap_out(pairs)  # type: ignore[misc]
-        cases[size, "in"] = lambda steps=steps, pairs=pairs: steps.store.swap_in(pairs)  # type: ignore[misc]
-    taken = times_in_turns(cases)
-
-    def ms(size: int, way: str) -> list[float]:
-        return [1e3 * seconds for seconds in taken[size, way]]
-
-    return {size: Ways(ms(size, "recompute"), ms(size, "in"), ms(size, "out")) for size in BLOCK_SIZES}
 
 
 OVER_ONE = N_("paged slower than the same kernel over one block a sequence, percent")
@@ -199,7 +149,7 @@ RECORDS = (
             ),
             N_("Judged: the text's 20 to 26 percent at batch 32."),
         ),
-        measure=measure_figure_18a,
+        measure=None,
         why=N_(
             "Against another kernel over contiguous memory, as in the paper, the difference is about as large as "
             "there. Against the same kernel over one block a sequence it is a few percent: most of it lies between "
@@ -231,7 +181,7 @@ RECORDS = (
                 "is measured (32 sequences of 512 tokens), the memory is simulated. One trace a mix."
             ),
         ),
-        measure=measure_figure_18b,
+        measure=None,
         why=N_("On a CPU small blocks cost the kernel less than on the paper's GPU, where a warp reads one block."),
         is_timed=True,
     ),
@@ -252,7 +202,7 @@ RECORDS = (
             ),
             N_("Here both pools lie in the same memory. The paper's swap crosses PCIe, each block by itself."),
         ),
-        measure=measure_figure_19,
+        measure=None,
         why=N_(
             "Without PCIe between the pools a swap is a copy in memory, and computing 499 tokens on a "
             "CPU takes many times as long."

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from benchmarks.paper.record import Measured, Quantity, Record, Setup
+from course.paper.record import Measured, Quantity, Record, Setup
 from engine.baselines.fragmentation import waste
 from engine.i18n import N_
 from engine.model.kv_cache_size import BYTES_PER_GB, WELL_KNOWN, ModelFacts
@@ -22,8 +22,8 @@ def num_slots(model: str) -> int:
 
 def measure_table_1(_setup: Setup) -> Measured:
     """Slots in thousands; and what Orca (Max) can do with those of 13B."""
-    from benchmarks.paper.serving import ContiguousMemory
-    from benchmarks.paper.workloads import MAX_MODEL_LEN, Request
+    from course.paper.serving import ContiguousMemory
+    from course.paper.workloads import MAX_MODEL_LEN, Request
     from engine.baselines.reservations import Max
     from engine.trace.state import CacheState
 

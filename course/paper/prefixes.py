@@ -6,12 +6,12 @@ from dataclasses import dataclass, replace
 from itertools import product
 from random import Random
 
-from benchmarks.paper.batched import CLOCKS, COMPUTE_BOUND, LABELS, OVER, ratios
-from benchmarks.paper.capacity import num_slots
-from benchmarks.paper.record import NO_NUMBER, Measured, Quantity, Record, Setup
-from benchmarks.paper.serving import MEMORIES, NEXT_TOKEN, Memory, PagedMemory, StepTime, memory_of, own_token, saturate
-from benchmarks.paper.step_times import StepTimes
-from benchmarks.paper.workloads import FAMILIES, Request, draw_length, draw_requests
+from course.paper.batched import CLOCKS, COMPUTE_BOUND, LABELS, OVER, ratios
+from course.paper.capacity import num_slots
+from course.paper.record import NO_NUMBER, Measured, Quantity, Record, Setup
+from course.paper.serving import MEMORIES, NEXT_TOKEN, Memory, PagedMemory, StepTime, memory_of, own_token, saturate
+from course.paper.step_times import StepTimes
+from course.paper.workloads import FAMILIES, Request, draw_length, draw_requests
 from engine.baselines.arrivals import ALPACA, SHAREGPT
 from engine.i18n import N_
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from itertools import product
 
-from benchmarks.paper.capacity import num_slots
-from benchmarks.paper.record import Measured, Quantity, Record, Setup
-from benchmarks.paper.workloads import FAMILIES, MIXES, TraceTask
+from course.paper.capacity import num_slots
+from course.paper.record import Measured, Quantity, Record, Setup
+from course.paper.workloads import FAMILIES, MIXES, TraceTask
 from engine.baselines.arrivals import Arrival
 from engine.baselines.contiguous import Arena
 from engine.baselines.fragmentation import KINDS, PAPER_FIGURE_2, Waste, WasteKind, waste
@@ -30,9 +30,9 @@ def mean_waste(task: TraceTask) -> dict[str, float]:
 
     A step is looked at once all its tokens are written, before what has finished is freed.
     """
-    from benchmarks.paper.engine_memory import EngineMemory
-    from benchmarks.paper.serving import RULES, TOO_SHORT, WARM_UP, ContiguousMemory
-    from benchmarks.paper.workloads import MAX_MODEL_LEN, draw_requests
+    from course.paper.engine_memory import EngineMemory
+    from course.paper.serving import RULES, TOO_SHORT, WARM_UP, ContiguousMemory
+    from course.paper.workloads import MAX_MODEL_LEN, draw_requests
 
     memory: ContiguousMemory | EngineMemory
     if task.memory in RULES:

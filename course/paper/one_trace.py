@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from benchmarks.paper.serving import MEMORIES, memory_of, normalized_latency
-from benchmarks.paper.workloads import MIXES, draw_requests
+from course.paper.serving import MEMORIES, memory_of, normalized_latency
+from course.paper.workloads import MIXES, draw_requests
 from engine.i18n import N_
 
 NUM_TOKENS = 12_000

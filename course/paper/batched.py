@@ -12,11 +12,11 @@ from dataclasses import dataclass, replace
 from functools import partial
 from itertools import product
 
-from benchmarks.paper.capacity import num_slots
-from benchmarks.paper.record import NO_NUMBER, Curve, Measured, Quantity, Record, Setup
-from benchmarks.paper.serving import MEMORIES, PAPER_BLOCK_SIZE, memory_of, normalized_latency, saturate
-from benchmarks.paper.step_times import StepTimes
-from benchmarks.paper.workloads import FAMILIES, MIXES, TraceTask, draw_requests
+from course.paper.capacity import num_slots
+from course.paper.record import NO_NUMBER, Curve, Measured, Quantity, Record, Setup
+from course.paper.serving import MEMORIES, PAPER_BLOCK_SIZE, memory_of, normalized_latency, saturate
+from course.paper.step_times import StepTimes
+from course.paper.workloads import FAMILIES, MIXES, TraceTask, draw_requests
 from engine.i18n import N_
 
 PRINTED_13 = {"ShareGPT": (7.00, 9.81, 13.62, 30.42), "Alpaca": (7.00, 43.24, 72.75, 132.44)}
