@@ -35,14 +35,14 @@ def draw_figure() -> None:
     st.header(this.heading_of(record))
     if record.is_timed:
         st.html(small(_("This row measures times, so nothing else may run meanwhile: the command below runs it.")))
-    elif record.measure is not None:
+    else:
         if st.button(_("Run here, smaller"), key=f"run_{record.key}"):
             st.session_state["paper_run_here"] = record.key
         if st.session_state.get("paper_run_here") == record.key:
             measured = result_of(this.KEY, record.key, lambda: this.run_here(record, stored))
             st.html(small(_("Run on this machine: one seed, fewer requests. The verdict is that of this run.")))
     st.html(frame_table(this.quantities_frame(record, measured), _("The paper's numbers and ours")))
-    st.html(small(_("Ours: the smallest and the largest of all traces. A claim holds if all of them reach it.")))
+    st.html(small(_("Ours: the smallest and the largest of all traces or rounds. A claim holds if all reach it.")))
     for number, curve in enumerate(measured.curves if measured else ()):
         draw_chart(this.curve_chart(curve), this.curve_frame(curve), this.curve_caption(curve), key=f"curve_{number}")
     if record.two_readings:
@@ -52,6 +52,8 @@ def draw_figure() -> None:
     with st.expander(_("Set-up, marks and command")):
         draw_list([_(sentence) for sentence in record.setup])
         draw_list(this.marks_in(record))
+        if date := stored.dates.get(record.key):
+            st.html(small(_("Stored: measured {date}.").format(date=date)))
         st.code(record.command, language=None, wrap_lines=True)
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from benchmarks.tables import Row, print_table
-from course.paper.record import SURE, VERDICTS, Measured, Quantity, Record, spread
+from course.paper.record import SURE, VERDICTS, Quantity, Record, spread
 from course.paper.records import RECORDS
 from course.paper.results import Results
 from course.paper.step_times import StepTimes
@@ -20,12 +20,12 @@ def markdown(results: Results) -> str:
         f"| {where_of(record)} | {record.title} | {VERDICTS[record.judge(results.rows.get(record.key))]} |"
         for record in RECORDS
     ]
-    lines += ["", "Ours: the smallest and the largest of all traces. Marks of the paper's numbers:", ""]
+    lines += ["", "Ours: the smallest and the largest of all traces or rounds. Marks of the paper's numbers:", ""]
     lines += [f"- {line}" for line in marks().splitlines()]
     if results.step_times:
         lines += ["", *_step_time_lines(results.step_times)]
     for record in RECORDS:
-        lines += ["", *_record_lines(record, results.rows.get(record.key))]
+        lines += ["", *_record_lines(record, results)]
     return "\n".join(lines) + "\n"
 
 
@@ -39,10 +39,11 @@ def where_of(record: Record) -> str:
     return f"{record.place} ({record.of})" if record.of else record.place
 
 
-def _record_lines(record: Record, measured: Measured | None) -> Iterator[str]:
+def _record_lines(record: Record, results: Results) -> Iterator[str]:
+    measured, date = results.rows.get(record.key), results.dates.get(record.key)
     yield f"## {where_of(record)}: {record.title}"
     yield ""
-    yield f"**{VERDICTS[record.judge(measured)]}**. `{record.command}`"
+    yield f"**{VERDICTS[record.judge(measured)]}**. `{record.command}`{f', {date}' if date else ''}"
     yield ""
     yield "| | paper | mark | ours | |"
     yield "|---|---|---|---|---|"
@@ -85,6 +86,22 @@ def _step_time_lines(times: StepTimes) -> Iterator[str]:
 def marks() -> str:
     """What the marks mean."""
     return "\n".join(f"{mark}: {meaning}" for mark, meaning in SURE.items())
+
+
+def show_verdicts(records: Sequence[Record], results: Results) -> None:
+    """A line a row, and the seconds it took."""
+    print()
+    print_table(
+        [
+            {
+                "where": where_of(record),
+                "claim": record.title,
+                "verdict": VERDICTS[record.judge(results.rows.get(record.key))],
+                "seconds": f"{results.seconds.get(record.key, 0.0):.1f}",
+            }
+            for record in records
+        ]
+    )
 
 
 def show_record(record: Record, results: Results) -> None:

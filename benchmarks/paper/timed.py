@@ -22,9 +22,11 @@ from course.paper.block_sizes import (
     STEP_SEQUENCES,
     AttentionTimes,
     PreemptionTimes,
+    SwapCosts,
     judge_figure_18a,
     judge_figure_19a,
     measure_figure_18b,
+    measure_figure_19b,
 )
 from course.paper.record import Measured, Setup
 from course.paper.serving import PAPER_BLOCK_SIZE
@@ -57,7 +59,7 @@ def attention_times(batch: int, context: int) -> AttentionTimes:
             "contiguous": lambda: [paged[CONTIGUOUS](i) for i in layers],
         }
     )
-    return AttentionTimes(*(statistics.median(seconds) / len(layers) for seconds in taken.values()))
+    return AttentionTimes(*([each / len(layers) for each in seconds] for seconds in taken.values()))
 
 
 def run_figure_18b(setup: Setup) -> Measured:
@@ -77,11 +79,24 @@ def step_costs(model: str) -> dict[int, float]:
 
 def run_figure_19a(setup: Setup) -> Measured:
     """Recomputing and swapping one request, by block size."""
-    return judge_figure_19a(preemption_times(setup.times.model))
+    return judge_figure_19a(preemption_times(setup))
 
 
-def preemption_times(model: str) -> dict[int, PreemptionTimes]:
-    """Of one request of `REQUEST_TOKENS`, by block size, in turns."""
+def run_figure_19b(setup: Setup) -> Measured:
+    """What a block costs to swap, and the simulation with it."""
+    return measure_figure_19b(setup, [SwapCosts.of(size, times) for size, times in preemption_times(setup).items()])
+
+
+def preemption_times(setup: Setup) -> dict[int, PreemptionTimes]:
+    """Of one request of `REQUEST_TOKENS`, by block size; measured once for both parts of Fig. 19."""
+    if preemption_times not in setup.known:
+        setup.known[preemption_times] = measure_preemption_times(setup.times.model)
+    times: dict[int, PreemptionTimes] = setup.known[preemption_times]
+    return times
+
+
+def measure_preemption_times(model: str) -> dict[int, PreemptionTimes]:
+    """The same, measured: all cases in turns."""
     cases: dict[tuple[int, str], Callable[[], object]] = {}
     for size in BLOCK_SIZES:
         width = -(-REQUEST_TOKENS // size)
@@ -100,5 +115,6 @@ TIMED: Mapping[str, Callable[[Setup], Measured]] = {
     "fig18a": run_figure_18a,
     "fig18b": run_figure_18b,
     "fig19a": run_figure_19a,
+    "fig19b": run_figure_19b,
 }
 """By key of the record."""

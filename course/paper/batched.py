@@ -40,10 +40,13 @@ class Saturation(TraceTask):
 
 @dataclass(frozen=True, slots=True)
 class Throughput:
-    """mean_running: requests at once. rates: requests a second, by clock."""
+    """mean_running: requests at once. rates: requests a second, by clock. prompt_tokens: computed for each request that
+    finished, over the length of a mean prompt; what is computed again after a preemption counts.
+    """
 
     mean_running: float
     rates: dict[str, float]
+    prompt_tokens: float
 
 
 def run_saturated(job: tuple[Saturation, StepTimes]) -> Throughput:
@@ -51,17 +54,9 @@ def run_saturated(job: tuple[Saturation, StepTimes]) -> Throughput:
     task, times = job
     requests = draw_requests(MIXES[task.mix], task.family, task.num_requests, task.seed)
     memory = memory_of(task.memory, task.num_slots, task.block_size)
-    result = saturate(memory, requests, {"measured": times, "equal": times.alone})
-    return Throughput(result.mean_running, result.requests_per_second)
-
-
-def saturated(setup: Setup, tasks: Iterable[Saturation]) -> list[Throughput]:
-    """The results of all tasks, in order; those known from another record are not run again."""
-    asked = list(tasks)
-    missing = [task for task in dict.fromkeys(asked) if task not in setup.known]
-    jobs = [(task, setup.times) for task in missing]
-    setup.known.update(zip(missing, setup.run(run_saturated, jobs), strict=True))
-    return [setup.known[task] for task in asked]
+    result = saturate(memory, requests, {"measured": times, "equal": times.alone}, task.num_slots)
+    mean_prompt = sum(request.num_prompt_tokens for request in requests) / len(requests)
+    return Throughput(result.mean_running, result.requests_per_second, result.prompt_tokens / mean_prompt)
 
 
 def tasks_of(setup: Setup, mix: str, model: str) -> dict[str, list[Saturation]]:
@@ -70,7 +65,7 @@ def tasks_of(setup: Setup, mix: str, model: str) -> dict[str, list[Saturation]]:
     return {
         memory: [
             Saturation(memory, mix, family, seed, slots, setup.num_requests(mix, slots))
-            for family, seed in product(FAMILIES, setup.seeds if model == "13B" else setup.seeds[:1])
+            for family, seed in product(FAMILIES, setup.seeds)
         ]
         for memory in MEMORIES
     }
@@ -79,8 +74,8 @@ def tasks_of(setup: Setup, mix: str, model: str) -> dict[str, list[Saturation]]:
 def results_of(setup: Setup, mix: str, model: str) -> dict[str, list[Throughput]]:
     """By memory, one a trace."""
     tasks = tasks_of(setup, mix, model)
-    results = iter(saturated(setup, [task for each in tasks.values() for task in each]))
-    return {memory: [next(results) for _ in each] for memory, each in tasks.items()}
+    results = setup.results(run_saturated, [task for each in tasks.values() for task in each])
+    return {memory: [results[task] for task in each] for memory, each in tasks.items()}
 
 
 def measure_figure_13(setup: Setup, mix: str) -> Measured:
@@ -96,6 +91,7 @@ def measure_figure_12(setup: Setup, mix: str, model: str) -> Measured:
     for clock, name in product(CLOCKS, MEMORIES[:-1]):
         paged, other = ([r.rates[clock] for r in results[memory]] for memory in ("Paged", name))
         values[f"{clock}_{name}"] = ratios(paged, other)
+    values["prompt_tokens"] = [r.prompt_tokens for r in results["Paged"]]
     curves = [latency_curve(setup, mix, model)] if model == "13B" else []
     return Measured(values, curves)
 
@@ -116,7 +112,7 @@ def run_sweep(sweep: Sweep) -> list[float | None]:
     latencies: list[float | None] = []
     for rate in sweep.rates:
         memory = memory_of(task.memory, task.num_slots, task.block_size)
-        latencies.append(normalized_latency(memory, requests, rate, sweep.times))
+        latencies.append(normalized_latency(memory, requests, rate, sweep.times, warm_up=task.num_slots))
         if (latencies[-1] or 0.0) > HIGHEST_LATENCY:
             break
     return latencies + [None] * (len(sweep.rates) - len(latencies))
@@ -125,8 +121,8 @@ def run_sweep(sweep: Sweep) -> list[float | None]:
 def latency_curve(setup: Setup, mix: str, model: str) -> Curve:
     """Fig. 12's curve for half of the first trace, with the step times of this machine."""
     first = [tasks[0] for tasks in tasks_of(setup, mix, model).values()]
-    oracle = saturated(setup, [task for task in first if task.memory == "Oracle"])[0].rates["measured"]
-    rates = tuple(oracle * share for share in RATES)
+    [oracle] = setup.results(run_saturated, [task for task in first if task.memory == "Oracle"]).values()
+    rates = tuple(oracle.rates["measured"] * share for share in RATES)
     sweeps = [Sweep(replace(task, num_requests=task.num_requests // 2), setup.times, rates) for task in first]
     columns = dict(zip(MEMORIES, setup.run(run_sweep, sweeps), strict=True))
     over = N_("rate over Oracle's")
@@ -151,7 +147,8 @@ def _rate_quantities(printed: Mapping[str, tuple[str, float | None]]) -> tuple[Q
     for clock, (name, (says, low)) in product(CLOCKS, printed.items()):
         sure, neutral = ("", None) if low is None else ("T", 1.0)
         quantities.append(Quantity(f"{clock}_{name}", OVER[clock], says, sure, low, None, neutral, of=LABELS[name]))
-    return tuple(quantities)
+    again = N_("prompt tokens computed for each request, those after a preemption too, over its prompt's")
+    return (*quantities, Quantity("prompt_tokens", again, NO_NUMBER, "", of=LABELS["Paged"]))
 
 
 def _figure_12(letter: str, mix: str, model: str, printed: Mapping[str, tuple[str, float | None]], why: str) -> Record:
@@ -169,24 +166,23 @@ def _figure_12(letter: str, mix: str, model: str, printed: Mapping[str, tuple[st
 
 SETUP = (
     N_(
-        "Lengths come from gamma and log-normal distributions with the published means and a "
-        "standard deviation equal to the mean, which the paper does not print; three seeds each, one "
-        "each for the larger models. The claim holds if all traces agree."
+        "Lengths come from gamma and log-normal distributions with the published means and a standard deviation equal "
+        "to the mean, which the paper does not print. Three seeds of each; a claim holds if all six traces agree."
     ),
     N_(
-        "The queue is never empty, so memory alone decides; the paper's memory is nearly full at the "
-        "rates it names. The first fifth of a trace is not counted."
+        "The queue is never empty, so memory alone decides; the paper's memory is nearly full at the rates it names. "
+        "The requests of a trace would fill the memory eight times; steps count once those that have finished would "
+        "fill it once."
     ),
 )
 TIMES = (
     N_(
-        "The rate is that of a full memory: above it the queue grows without end. The curves are of "
-        "one trace, which is shorter than the paper's hour, so they bend later."
+        "The rate is that of a full memory: above it the queue grows without end. The curves are of half a trace, "
+        "which is shorter than the paper's hour, so they bend later."
     ),
     N_(
-        "Two clocks: the steps of this machine, whose cost grows with the batch, and steps that all "
-        "take equally long. An accelerator of the paper lies between. FasterTransformer (up to 22 "
-        "times) is not run."
+        "Two clocks: the steps of this machine, whose cost grows with the batch, and steps that all take equally long. "
+        "An accelerator of the paper lies between. FasterTransformer (up to 22 times) is not run."
     ),
 )
 ON_ALPACA = N_(
@@ -195,15 +191,9 @@ ON_ALPACA = N_(
     "Oracle and Pow2 is small, as computing limits it."
 )
 COMPUTE_BOUND = N_(
-    "On this machine computing decides, not memory: a batch takes many times as long as one "
-    "sequence, so more requests at once bring few more a second, and what a full memory of pages "
-    "preempts is computed again. With steps that cost the same, memory decides alone."
-)
-SOONER = N_(
-    "On this machine computing decides, not memory: a batch takes many times as long as one "
-    "sequence, and what a memory of pages preempts is computed again, most of all while the "
-    "queue never empties. At the rates of the curve pages answer sooner than Oracle, or at the "
-    "same time. With steps that cost the same, memory decides alone."
+    "On this machine computing decides, not memory: a batch takes many times as long as one sequence, so more requests "
+    "at once bring few more a second, and what a full memory of pages preempts is computed again. With steps that cost "
+    "the same, memory decides alone."
 )
 FIGURE_12_TEXT = {"Oracle": ("1.7 – 2.7", 1.7), "Pow2": (NO_NUMBER, None), "Max": ("2.7 – 8", 2.7)}
 """Of (a) to (c) together; the text gives no ratio of a single model."""
@@ -239,16 +229,16 @@ NOT_FULL = N_(
 )
 WHY_13 = {
     "ShareGPT": N_(
-        "In some traces pages hold a few requests fewer than the paper's 30.42. How many depends on "
-        "the lengths, and ours have the published means, not ShareGPT's own shape."
+        "How many requests pages hold depends on the lengths, and ours have the published means, not ShareGPT's own "
+        "shape: some traces hold a few fewer than the paper's 30.42, others more."
     ),
     "Alpaca": "",
 }
 RECORDS = (
-    _figure_12("a", "ShareGPT", "13B", FIGURE_12_TEXT, SOONER),
+    _figure_12("a", "ShareGPT", "13B", FIGURE_12_TEXT, COMPUTE_BOUND),
     _figure_12("b", "ShareGPT", "66B", FIGURE_12_TEXT, COMPUTE_BOUND),
     _figure_12("c", "ShareGPT", "175B", FIGURE_12_TEXT, COMPUTE_BOUND),
-    _figure_12("d", "Alpaca", "13B", SIMILAR | {"Oracle": ("1.3", 1.3)}, SOONER),
+    _figure_12("d", "Alpaca", "13B", SIMILAR | {"Oracle": ("1.3", 1.3)}, COMPUTE_BOUND),
     _figure_12("e", "Alpaca", "66B", SIMILAR, COMPUTE_BOUND),
     _figure_12("f", "Alpaca", "175B", SIMILAR, COMPUTE_BOUND),
     _figure_13("a", "ShareGPT", {"Max": ("4.3", "T", 4.3), "Pow2": ("3.10", "D", 3.1), "Oracle": ("2.2", "T", 2.2)}),

@@ -36,7 +36,7 @@ def one_trace(mix: str, family: str, rate: float, block_size: int, num_slots: in
         def note(num_seqs: int, seen: list[int] = counts[name]) -> None:
             seen.append(num_seqs)
 
-        latency[name] = normalized_latency(memory, requests, rate, lambda _step: 1.0, note)
+        latency[name] = normalized_latency(memory, requests, rate, lambda _step: 1.0, note=note)
     longest = max(map(len, counts.values()))
     rows = []
     for step in range(0, longest, max(1, longest // NUM_ROWS)):

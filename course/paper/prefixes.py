@@ -50,16 +50,25 @@ def prefix_rates(job: tuple[PrefixTask, StepTimes]) -> dict[str, dict[str, float
         "Oracle": memory_of("Oracle", slots),
         PAGED: PagedMemory(slots, prefix_caching=True),
     }
-    return {name: saturate(memory, requests, clocks).requests_per_second for name, memory in memories.items()}
+
+    def size(request: Request) -> int:
+        return request.num_tokens - task.prefix
+
+    return {
+        name: saturate(memory, requests, clocks, slots, size=size).requests_per_second
+        for name, memory in memories.items()
+    }
 
 
 def measure_figure_16(setup: Setup) -> Measured:
-    """Paged over Oracle, by prefix and clock, one seed of each family."""
-    num_requests = setup.num_requests("Alpaca", num_slots("13B")) // 2
-    tasks = [PrefixTask(family, setup.seeds[0], prefix, num_requests) for family, prefix in product(FAMILIES, PREFIXES)]
+    """Paged over Oracle, by prefix and clock."""
+    num_requests = setup.num_requests("Alpaca", num_slots("13B"))
+    tasks = [
+        PrefixTask(family, seed, prefix, num_requests)
+        for prefix, family, seed in product(PREFIXES, FAMILIES, setup.seeds)
+    ]
     values: dict[str, list[float]] = {}
-    results = setup.run(prefix_rates, [(task, setup.times) for task in tasks])
-    for task, rates in zip(tasks, results, strict=True):
+    for task, rates in setup.results(prefix_rates, tasks).items():
         for clock in CLOCKS:
             values.setdefault(f"{clock}_{task.prefix}", []).append(rates[PAGED][clock] / rates["Oracle"][clock])
     return Measured(values)
@@ -107,17 +116,17 @@ def chat_rates(job: tuple[ChatTask, StepTimes]) -> tuple[dict[str, float], float
 
     slots = num_slots("13B")
     memory = PagedMemory(slots, prefix_caching=True) if task.memory == CACHED else memory_of(task.memory, slots)
-    result = saturate(memory, first_rounds, {"measured": times, "equal": times.alone}, follow)
+    result = saturate(memory, first_rounds, {"measured": times, "equal": times.alone}, slots, follow=follow)
     return result.requests_per_second, result.prompt_tokens
 
 
 def measure_figure_17(setup: Setup) -> Measured:
-    """Pages over each Orca, one seed of each family; and pages with a prefix cache over pages without."""
+    """Pages over each Orca; and pages with a prefix cache over pages without."""
     names = (*MEMORIES, CACHED)
-    count = max(1, setup.num_requests("ShareGPT", num_slots("13B")) // 2)
-    tasks = [ChatTask(name, family, setup.seeds[0], count) for name, family in product(names, FAMILIES)]
-    results = iter(setup.run(chat_rates, [(task, setup.times) for task in tasks]))
-    of = {name: [next(results) for _ in FAMILIES] for name in names}
+    count = setup.num_requests("ShareGPT", num_slots("13B"))
+    tasks = [ChatTask(name, family, seed, count) for name, family, seed in product(names, FAMILIES, setup.seeds)]
+    results = setup.results(chat_rates, tasks)
+    of = {name: [result for task, result in results.items() if task.memory == name] for name in names}
     values: dict[str, list[float]] = {}
     for clock in CLOCKS:
         paged = [rates[clock] for rates, _tokens in of[PAGED]]
@@ -153,8 +162,8 @@ def _figure_17() -> tuple[Quantity, ...]:
         Quantity(
             "computed",
             N_("prompt tokens computed with a prefix cache, percent of those without"),
-            "–",
-            "T",
+            NO_NUMBER,
+            "",
             digits=0,
             of=PAGED,
         )
@@ -192,7 +201,10 @@ RECORDS = (
                 "and outputs are like Alpaca's here. LLaMA-13B has as many bytes a token as OPT-13B, so as "
                 "many slots."
             ),
-            N_("The queue is never empty. One seed of each family of lengths."),
+            N_(
+                "The queue is never empty. What a trace's requests have behind the prefix would fill the memory eight "
+                "times; steps count once what has finished would fill it once. Three seeds of each family of lengths."
+            ),
         ),
         measure=measure_figure_16,
         why=COMPUTE_BOUND,
@@ -213,7 +225,10 @@ RECORDS = (
                 "Prompts are cut to their last 1024 tokens, outputs end at 1024, nothing is kept between "
                 "rounds: as in the paper. The same with our prefix cache stands below it."
             ),
-            N_("The queue is never empty. One seed of each family of lengths."),
+            N_(
+                "The queue is never empty. The first rounds of a trace's conversations would fill the memory eight "
+                "times; steps count once what has finished would fill it once. Three seeds of each family of lengths."
+            ),
         ),
         measure=measure_figure_17,
         why=COMPUTE_BOUND,

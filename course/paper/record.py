@@ -120,10 +120,9 @@ class Record:
 
     place: figure or table and section. of: its part of the figure, in names that are not translated.
     setup: what differs from the paper's set-up, and what the paper leaves open.
-    measure: None for a claim that is not run here; `setup` says why.
+    measure: None for a row that is timed: the command measures it, alone on its machine.
     why: the reason, for a claim that does not hold here in full.
     two_readings: where the paper's text and its own curves disagree.
-    is_timed: it measures times of this machine, so nothing else may run meanwhile.
     """
 
     key: str
@@ -135,7 +134,11 @@ class Record:
     of: str = ""
     why: str = ""
     two_readings: str = ""
-    is_timed: bool = False
+
+    @property
+    def is_timed(self) -> bool:
+        """Whether it measures times of a machine, so that nothing else may run meanwhile."""
+        return self.measure is None
 
     @property
     def command(self) -> str:
@@ -155,7 +158,7 @@ class Setup:
     """How large a run is. `run(function, tasks)` gives the results in order, perhaps from several processes.
 
     fills: how often the requests of a trace would fill the memory. step_times: the table measured on this machine.
-    known: results that several records need, by their task.
+    known: results that several records need, by function and task.
     """
 
     run: Run[Any, Any]
@@ -171,6 +174,16 @@ class Setup:
             raise ValueError(_("Step times are missing: `python -m benchmarks.paper` measures them first."))
         return self.step_times
 
+    def results(
+        self, function: Callable[[tuple[Task, StepTimes]], Result], tasks: Iterable[Task]
+    ) -> dict[Task, Result]:
+        """`function((task, step times))` by task; what is known from another record is not run again."""
+        asked = list(dict.fromkeys(tasks))
+        missing = [task for task in asked if (function, task) not in self.known]
+        found = self.run(function, [(task, self.times) for task in missing])
+        self.known.update(zip(((function, task) for task in missing), found, strict=True))
+        return {task: self.known[function, task] for task in asked}
+
     def num_requests(self, mix: str, num_slots: int) -> int:
         """Requests that fill so many slots `fills` times."""
         lengths = MIXES[mix]
@@ -179,7 +192,7 @@ class Setup:
 
 def spread(values: Iterable[float], digits: int = 2) -> str:
     """`13.1 to 13.9`, or one number when all are equal after rounding."""
-    rounded = sorted({round(value, digits) for value in values})
+    rounded = sorted({round(value, digits) + 0.0 for value in values})  # -0.0 becomes 0.0
     if not rounded:
         return "-"
     ends = dict.fromkeys((rounded[0], rounded[-1]))

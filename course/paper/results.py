@@ -18,14 +18,19 @@ FIGURES = 6
 
 @dataclass
 class Results:
-    """machine: as `benchmarks.tables.describe_machine` says, and what else is known of the run. rows and seconds: by
-    key of the record.
+    """machine: as `benchmarks.tables.describe_machine` says, and what else is known of the run. By key of the record:
+    rows, seconds that each took, and dates of the runs that measured it.
     """
 
     machine: dict[str, str] = field(default_factory=dict)
     step_times: StepTimes | None = None
     rows: dict[str, Measured] = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=dict)
+    dates: dict[str, str] = field(default_factory=dict)
+
+    def add(self, key: str, measured: Measured, date: str, seconds: float) -> None:
+        """Put a row in, in the place of the one that was there."""
+        self.rows[key], self.dates[key], self.seconds[key] = measured, date, seconds
 
     def to_json(self) -> str:
         """The file's text."""
@@ -33,6 +38,7 @@ class Results:
             record.key: {
                 "verdict": record.judge(self.rows[record.key]),
                 "command": record.command,
+                "date": self.dates.get(record.key, ""),
                 "seconds": round(self.seconds.get(record.key, 0.0), 1),
                 **_rounded(self.rows[record.key].as_dict()),
             }
@@ -48,7 +54,9 @@ class Results:
         stored = json.loads(text)
         times = stored["step_times"] and StepTimes.from_dict(stored["step_times"])
         rows = {key: Measured.from_dict(row) for key, row in stored["rows"].items()}
-        return cls(stored["machine"], times, rows, {key: row["seconds"] for key, row in stored["rows"].items()})
+        seconds = {key: row["seconds"] for key, row in stored["rows"].items()}
+        dates = {key: row["date"] for key, row in stored["rows"].items()}
+        return cls(stored["machine"], times, rows, seconds, dates)
 
     @classmethod
     def stored(cls) -> Results:

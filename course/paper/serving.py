@@ -7,8 +7,10 @@ runs have millions of events.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Protocol
 
 from course.paper.workloads import MAX_MODEL_LEN, Request
@@ -17,13 +19,14 @@ from engine.baselines.contiguous import Arena
 from engine.baselines.reservations import Max, Oracle, Pow2, ReservationRule
 from engine.baselines.scheduler import ContiguousScheduler
 from engine.config import EngineConfig
+from engine.i18n import N_, _
 from engine.kv_cache.block_pool import BlockPool
 from engine.kv_cache.manager import KVCacheManager
 from engine.sampling_params import SamplingParams
 from engine.scheduler import Scheduler
 from engine.sequence import Sequence as TokenSequence
 from engine.sequence import SequenceGroup
-from engine.trace.events import Event, RequestFinished, SequenceScheduled
+from engine.trace.events import BlockSwappedIn, BlockSwappedOut, Event, RequestFinished, SequenceScheduled
 from engine.trace.trace import Trace
 
 NO_LIMIT = 1 << 30
@@ -34,16 +37,15 @@ RULES: dict[str, Callable[[int], ReservationRule]] = {"Max": Max, "Pow2": Pow2, 
 MEMORIES = (*RULES, "Paged")
 """Orca with its three reservations, and pages: the systems of Figs. 2, 12, 13 and 17."""
 NEXT_TOKEN = 0
-WARM_UP = 0.2
-"""Share of a trace's requests, from its start, that is not counted: the memory fills meanwhile."""
-TOO_SHORT = "No request finished behind the warm-up: the trace is too short for this memory."
+"""Of the first sample."""
+TOO_SHORT = N_("No request finished once the memory was full: the trace is too short for it.")
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
     """What one step did. num_seqs: sequences that ran, of which `num_prompts` computed `num_prompt_tokens`, their
     prompts (or what they had lost when they were preempted). num_context_tokens: tokens whose keys and values were
-    read by the others. finished: numbers of requests.
+    read by the others. finished: numbers of requests. swapped_out, swapped_in: blocks moved to the CPU and back.
     """
 
     num_seqs: int
@@ -51,11 +53,14 @@ class Step:
     num_prompt_tokens: int
     num_context_tokens: int
     finished: tuple[int, ...]
+    swapped_out: int = 0
+    swapped_in: int = 0
 
     @classmethod
-    def of(cls, events: Iterable[Event], finished: tuple[int, ...]) -> Step:
+    def of(cls, events: Iterable[Event]) -> Step:
         """Counted from the log of one step."""
-        num_seqs = num_prompts = prompt_tokens = context = 0
+        num_seqs = num_prompts = prompt_tokens = context = swapped_out = swapped_in = 0
+        finished = []
         for event in events:
             if type(event) is SequenceScheduled:
                 num_seqs += 1
@@ -64,12 +69,13 @@ class Step:
                     prompt_tokens += event.num_new_tokens
                 else:
                     context += event.start + 1
-        return cls(num_seqs, num_prompts, prompt_tokens, context, finished)
-
-
-def finished_in(events: Iterable[Event]) -> tuple[int, ...]:
-    """Numbers of the requests that the log says have finished."""
-    return tuple(int(event.request_id) for event in events if type(event) is RequestFinished)
+            elif type(event) is RequestFinished:
+                finished.append(int(event.request_id))
+            elif type(event) is BlockSwappedOut:
+                swapped_out += 1
+            elif type(event) is BlockSwappedIn:
+                swapped_in += 1
+        return cls(num_seqs, num_prompts, prompt_tokens, context, tuple(finished), swapped_out, swapped_in)
 
 
 class Memory(Protocol):
@@ -112,7 +118,7 @@ class ContiguousMemory:
         """A step, and the log since the one before."""
         self.scheduler.step()
         events = self.trace.drain()
-        return Step.of(events, finished_in(events)), events
+        return Step.of(events), events
 
     @property
     def num_waiting(self) -> int:
@@ -125,53 +131,87 @@ class ContiguousMemory:
         return len(self.scheduler.running)
 
 
-def config_without_limits(num_slots: int, block_size: int, *, prefix_caching: bool = False) -> EngineConfig:
-    """Blocks for so many tokens, and no limit but them on what runs in a step."""
+def config_without_limits(
+    num_slots: int, block_size: int, *, caching: bool = False, swap: bool = False
+) -> EngineConfig:
+    """Blocks for so many tokens, and no limit but them on what runs in a step.
+
+    Swap space is as large as the pool: the paper's bound (section 4.5).
+    """
+    num_blocks = num_slots // block_size
     return EngineConfig(
         block_size=block_size,
-        num_blocks=num_slots // block_size,
+        num_blocks=num_blocks,
+        num_cpu_blocks=num_blocks if swap else 0,
+        preemption_mode="swap" if swap else "recompute",
         max_num_seqs=NO_LIMIT,
         max_num_batched_tokens=NO_LIMIT,
         max_model_len=MAX_MODEL_LEN,
-        enable_prefix_caching=prefix_caching,
+        enable_prefix_caching=caching,
     )
 
 
 class PagedMemory:
-    """The engine's own scheduler, block tables and pool. The next token of a sequence is always `NEXT_TOKEN`."""
+    """The engine's own scheduler, block tables and pool. A request has `n` samples, which fork at the first token.
 
-    def __init__(self, num_slots: int, block_size: int = PAPER_BLOCK_SIZE, *, prefix_caching: bool = False) -> None:
+    The next token of a sequence is the number of its sample, so of two samples no two tokens are the same.
+    """
+
+    def __init__(
+        self,
+        num_slots: int,
+        block_size: int = PAPER_BLOCK_SIZE,
+        *,
+        n: int = 1,
+        prefix_caching: bool = False,
+        swap: bool = False,
+    ) -> None:
         self.trace = Trace()
-        config = config_without_limits(num_slots, block_size, prefix_caching=prefix_caching)
-        pool = BlockPool(config.num_blocks, block_size, self.trace)
-        self.kv = KVCacheManager(pool, enable_prefix_caching=prefix_caching)
+        config = config_without_limits(num_slots, block_size, caching=prefix_caching, swap=swap)
+        pool = BlockPool(config.num_blocks, block_size, self.trace, num_cpu_blocks=config.num_cpu_blocks)
+        self.kv = KVCacheManager(pool, enable_prefix_caching=prefix_caching, num_cpu_blocks=config.num_cpu_blocks)
         self.scheduler = Scheduler(config, self.kv, self.trace)
+        self._n = n
 
     def add(self, request: Request) -> None:
         """See Memory."""
         tokens = list(request.prompt) or [own_token(request.number)] * request.num_prompt_tokens
         sequence = TokenSequence(str(request.number), 0, tokens, len(tokens))
-        params = SamplingParams(max_tokens=request.num_output_tokens, ignore_eos=True)
+        params = SamplingParams(max_tokens=request.num_output_tokens, n=self._n, ignore_eos=True)
         self.scheduler.add(SequenceGroup(sequence.seq_id, request.number, params, 0, [sequence]))
 
     def step(self) -> Step:
         """See Memory."""
-        finished = []
         for item in self.scheduler.schedule():
             self.kv.commit(item.sequence, item.num_new_tokens)
             if item.needs_logits:
-                item.sequence.token_ids.append(NEXT_TOKEN)
-                if item.sequence.num_tokens - item.sequence.num_prompt_tokens == item.group.params.max_tokens:
-                    self.kv.free(item.sequence)
-                    item.sequence.finish_reason = "length"
-                    self.scheduler.finish(item.group)
-                    finished.append(int(item.group.request_id))
-        return Step.of(self.trace.drain(), tuple(finished))
+                for sequence in (item.sequence, *self._fork_samples(item.group, item.sequence)):
+                    self._append_token(item.group, sequence)
+        return Step.of(self.trace.drain())
+
+    def _fork_samples(self, group: SequenceGroup, first: TokenSequence) -> list[TokenSequence]:
+        """The other samples, once the prompt is computed."""
+        forks = []
+        while len(group.sequences) < self._n:
+            child = first.fork(*group.new_sequence_id())
+            group.sequences.append(child)
+            self.kv.fork(first, child)
+            forks.append(child)
+        return forks
+
+    def _append_token(self, group: SequenceGroup, sequence: TokenSequence) -> None:
+        sequence.token_ids.append(NEXT_TOKEN + sequence.index)
+        if sequence.num_tokens - sequence.num_prompt_tokens == group.params.max_tokens:
+            self.kv.free(sequence)
+            sequence.finish_reason = "length"
+            if group.is_finished:
+                self.scheduler.finish(group)
+                self.trace.append(RequestFinished(self.trace.step, group.request_id, "length"))
 
     @property
     def num_waiting(self) -> int:
         """See Memory."""
-        return len(self.scheduler.waiting)
+        return len(self.scheduler.waiting) + len(self.scheduler.swapped)
 
     @property
     def num_running(self) -> int:
@@ -212,33 +252,45 @@ def saturate(
     memory: Memory,
     requests: Sequence[Request],
     clocks: Mapping[str, StepTime],
+    num_slots: int,
+    *,
+    size: Callable[[Request], int] = lambda request: request.num_tokens,
     follow: Callable[[int], Request | None] = lambda _number: None,
+    note: Callable[[], None] = lambda: None,
 ) -> Saturated:
-    """Queue all requests at once and run until none waits. Steps count from when `WARM_UP` of them have finished, as
-    long as somebody still waits behind them.
+    """Queue all requests at once and run until none waits. Steps count once those that have finished would fill the
+    memory of `num_slots`: until then it fills for the first time, and the shortest requests end. They count as long as
+    somebody waits.
 
-    follow: what joins the queue when a request has finished. Raises ValueError when the trace is too short to count.
+    size: slots that a request takes. follow: what joins the queue when a request has finished. note: called after every
+    step that counts. Raises ValueError when the trace is too short to count.
     """
-    for request in requests:
+    sizes: dict[int, int] = {}
+
+    def add(request: Request) -> None:
+        sizes[request.number] = size(request)
         memory.add(request)
-    num_finished, start = 0, WARM_UP * len(requests)
-    num_steps = num_seqs = num_counted = prompt_tokens = 0
+
+    for request in requests:
+        add(request)
+    size_finished = num_steps = num_seqs = num_counted = prompt_tokens = 0
     seconds = dict.fromkeys(clocks, 0.0)
     while memory.num_waiting:
         step = memory.step()
-        if num_finished >= start and memory.num_waiting:
+        if size_finished >= num_slots and memory.num_waiting:
             num_steps += 1
             num_seqs += step.num_seqs
             num_counted += len(step.finished)
             prompt_tokens += step.num_prompt_tokens
             for name, clock in clocks.items():
                 seconds[name] += clock(step)
-        num_finished += len(step.finished)
+            note()
         for number in step.finished:
+            size_finished += sizes[number]
             if (next_request := follow(number)) is not None:
-                memory.add(next_request)
+                add(next_request)
     if not num_counted:
-        raise ValueError(TOO_SHORT)
+        raise ValueError(_(TOO_SHORT))
     rates = {name: num_counted / taken for name, taken in seconds.items()}
     return Saturated(num_seqs / num_steps, rates, prompt_tokens / num_counted)
 
@@ -248,15 +300,17 @@ def normalized_latency(
     requests: Sequence[Request],
     rate: float,
     step_time: StepTime,
+    *,
+    warm_up: int = 0,
     note: Callable[[int], None] = lambda _num_seqs: None,
 ) -> float:
     """The paper's metric: mean over requests of latency over output length, in seconds a token (section 6.1).
 
-    `rate`: requests a second. The first `WARM_UP` of the requests are served but not counted. `note` is told how many
-    sequences ran in each step.
+    `rate`: requests a second. The first requests, which would fill `warm_up` slots, are served but not counted. `note`
+    is told how many sequences ran in each step. Raises ValueError when none is left to count.
     """
     clock, coming, latencies = 0.0, 0, []
-    first_counted = WARM_UP * len(requests)
+    first_counted = bisect_left(list(accumulate((request.num_tokens for request in requests), initial=0)), warm_up)
     while coming < len(requests) or memory.num_running or memory.num_waiting:
         if not (memory.num_running or memory.num_waiting):
             clock = max(clock, requests[coming].arrival / rate)
@@ -269,4 +323,6 @@ def normalized_latency(
         for number in step.finished:
             if number >= first_counted:
                 latencies.append((clock - requests[number].arrival / rate) / requests[number].num_output_tokens)
+    if not latencies:
+        raise ValueError(_(TOO_SHORT))
     return sum(latencies) / len(latencies)

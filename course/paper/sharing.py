@@ -6,12 +6,14 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import product
 
-from course.paper.batched import CLOCKS, COMPUTE_BOUND, ratios
+from course.paper.batched import CLOCKS, COMPUTE_BOUND
 from course.paper.capacity import num_slots
 from course.paper.record import Measured, Quantity, Record, Setup
+from course.paper.serving import PagedMemory, memory_of, saturate
 from course.paper.step_times import StepTimes
 from course.paper.workloads import FAMILIES, MIXES, Request, draw_requests
 from engine.i18n import N_
+from engine.kv_cache.manager import KVCacheManager
 
 WIDTHS = (2, 4, 6)
 """Samples or beams of a request (section 6.3)."""
@@ -24,12 +26,13 @@ RANGES = {
     ("beam", "ShareGPT"): (44.3, 66.3),
 }
 """The text's ranges over all widths, percent (section 6.3)."""
-BEAM_REQUESTS = {"Alpaca": 8, "ShareGPT": 2}
+BEAM_REQUESTS = {"Alpaca": 2, "ShareGPT": 1}
+"""Beam searches of each trace, at once."""
 
 
 @dataclass(frozen=True, slots=True)
 class SharingTask:
-    """A trace whose requests each have `width` samples."""
+    """A trace whose requests each have `width` samples or beams."""
 
     mix: str
     family: str
@@ -38,88 +41,112 @@ class SharingTask:
     num_requests: int
 
 
-def tasks_of(setup: Setup, mix: str, parts: int) -> list[SharingTask]:
-    """A trace for each width, family and seed, with a `parts`-th of the requests that a full run has."""
-    num_requests = setup.num_requests(mix, num_slots("13B")) // parts
-    return [
-        SharingTask(mix, family, seed, width, max(1, num_requests // width))
+@dataclass(frozen=True, slots=True)
+class Sampled:
+    """A full paged memory. rates: requests a second, by clock. saved: percent of the blocks that sharing saves."""
+
+    rates: dict[str, float]
+    saved: float
+
+
+class SavedBlocks:
+    """Counts, step by step, the blocks of all tables and those that are really held."""
+
+    def __init__(self, kv: KVCacheManager) -> None:
+        self._kv = kv
+        self._in_tables = self._held = 0
+
+    def look(self) -> None:
+        """Count this step."""
+        self._in_tables += sum(map(len, self._kv.block_tables.values()))
+        self._held += self._kv.pool.num_blocks - self._kv.pool.num_free_blocks
+
+    @property
+    def percent(self) -> float:
+        """Blocks saved by sharing, over those without it: all steps together."""
+        return 100 * (self._in_tables - self._held) / self._in_tables
+
+
+def run_samples(job: tuple[SharingTask, StepTimes]) -> Sampled:
+    """Pages with an endless queue of requests that each have several samples."""
+    task, times = job
+    requests = draw_requests(MIXES[task.mix], task.family, task.num_requests, task.seed)
+    slots = num_slots("13B")
+    memory = PagedMemory(slots, n=task.width)
+    saved = SavedBlocks(memory.kv)
+
+    def size(request: Request) -> int:
+        return request.num_prompt_tokens + task.width * request.num_output_tokens
+
+    result = saturate(memory, requests, {"measured": times, "equal": times.alone}, slots, size=size, note=saved.look)
+    return Sampled(result.requests_per_second, saved.percent)
+
+
+def sampled(setup: Setup, mix: str) -> dict[SharingTask, Sampled]:
+    """Every width under every trace of a mix. Figs. 14 and 15 are of the same runs."""
+    num_requests = setup.num_requests(mix, num_slots("13B"))
+    tasks = [
+        SharingTask(mix, family, seed, width, num_requests)
         for width, family, seed in product(WIDTHS, FAMILIES, setup.seeds)
     ]
-
-
-def saved_by_samples(task: SharingTask) -> float:
-    """Percent of the blocks that sharing saves, over those without: all steps together."""
-    from course.paper.engine_memory import EngineMemory
-
-    memory = EngineMemory(num_slots("13B"), n=task.width)
-    for request in draw_requests(MIXES[task.mix], task.family, task.num_requests, task.seed):
-        memory.add(request)
-    return memory.percent_saved_to_the_end()
+    return setup.results(run_samples, tasks)
 
 
 def measure_parallel(setup: Setup, mix: str) -> Measured:
     """The savings of parallel sampling, by width."""
-    tasks = tasks_of(setup, mix, 4)
     values: dict[str, list[float]] = {}
-    for task, saved in zip(tasks, setup.run(saved_by_samples, tasks), strict=True):
-        values.setdefault(str(task.width), []).append(saved)
+    for task, result in sampled(setup, mix).items():
+        values.setdefault(str(task.width), []).append(result.saved)
     return Measured(values)
 
 
-def saved_by_beams(job: tuple[SharingTask, str]) -> float:
+def saved_by_beams(job: tuple[SharingTask, StepTimes]) -> float:
     """The same of beam search with a real model, whose text decides which beams go on."""
-    from course.paper.engine_memory import BeamSearches
-
-    task, model = job
-    requests = draw_requests(MIXES[task.mix], task.family, task.num_requests, task.seed)
-    return BeamSearches(model, task.width, requests).percent_saved_to_the_end()
-
-
-def measure_beams(setup: Setup, mix: str) -> Measured:
-    """The savings of beam search, by width; one trace."""
-    tasks = [SharingTask(mix, FAMILIES[0], setup.seeds[0], width, BEAM_REQUESTS[mix]) for width in WIDTHS]
-    saved = setup.run(saved_by_beams, [(task, setup.times.model) for task in tasks])
-    return Measured({str(task.width): [percent] for task, percent in zip(tasks, saved, strict=True)})
-
-
-def paged_rates(job: tuple[SharingTask, StepTimes]) -> dict[str, float]:
-    """Requests a second of a full paged memory, by clock."""
-    from course.paper.engine_memory import EngineMemory
-    from course.paper.serving import saturate
+    from course.paper.beams import BeamSearches
 
     task, times = job
     requests = draw_requests(MIXES[task.mix], task.family, task.num_requests, task.seed)
-    memory = EngineMemory(num_slots("13B"), n=task.width)
-    return saturate(memory, requests, {"measured": times, "equal": times.alone}).requests_per_second
+    searches = BeamSearches(times.model, task.width, requests)
+    saved = SavedBlocks(searches.engine.kv)
+    for _step in searches.steps():
+        saved.look()
+    return saved.percent
+
+
+def measure_beams(setup: Setup, mix: str) -> Measured:
+    """The savings of beam search, by width."""
+    tasks = [
+        SharingTask(mix, family, seed, width, BEAM_REQUESTS[mix])
+        for width, family, seed in product(reversed(WIDTHS), FAMILIES, setup.seeds)
+    ]
+    values: dict[str, list[float]] = {str(width): [] for width in WIDTHS}
+    for task, percent in setup.results(saved_by_beams, tasks).items():
+        values[str(task.width)].append(percent)
+    return Measured(values)
 
 
 def oracle_rates(job: tuple[SharingTask, StepTimes]) -> dict[str, float]:
-    """The same of Orca (Oracle), where each sample has a region of its own."""
-    from course.paper.serving import memory_of, saturate
-
+    """Requests a second by clock of Orca (Oracle), where each sample has a region of its own."""
     task, times = job
     samples = [
         Request(request.number * task.width + i, 0.0, request.num_prompt_tokens, request.num_output_tokens)
         for request in draw_requests(MIXES[task.mix], task.family, task.num_requests, task.seed)
         for i in range(task.width)
     ]
-    memory = memory_of("Oracle", num_slots("13B"))
-    rates = saturate(memory, samples, {"measured": times, "equal": times.alone}).requests_per_second
+    slots = num_slots("13B")
+    memory = memory_of("Oracle", slots)
+    rates = saturate(memory, samples, {"measured": times, "equal": times.alone}, slots).requests_per_second
     return {clock: rate / task.width for clock, rate in rates.items()}
 
 
 def measure_figure_14(setup: Setup) -> Measured:
-    """Paged over Oracle by width, on Alpaca, one seed of each family."""
-    num_requests = setup.num_requests("Alpaca", num_slots("13B"))
-    jobs = [
-        (SharingTask("Alpaca", family, setup.seeds[0], width, num_requests), setup.times)
-        for width, family in product(WIDTHS, FAMILIES)
-    ]
-    paged, oracle = setup.run(paged_rates, jobs), setup.run(oracle_rates, jobs)
+    """Paged over Oracle by width, on Alpaca."""
+    paged = sampled(setup, "Alpaca")
+    oracle = setup.results(oracle_rates, list(paged))
     values: dict[str, list[float]] = {}
-    for (task, _times), ours, others in zip(jobs, paged, oracle, strict=True):
+    for task, ours in paged.items():
         for clock in CLOCKS:
-            values.setdefault(f"{clock}_{task.width}", []).extend(ratios([ours[clock]], [others[clock]]))
+            values.setdefault(f"{clock}_{task.width}", []).append(ours.rates[clock] / oracle[task][clock])
     return Measured(values)
 
 
@@ -166,15 +193,18 @@ SAMPLES = (
         "request are equally long. Judged: the text's range over all widths."
     ),
     N_(
-        "Lengths as in Fig. 12. How much is shared depends on how many prompts are longer than a "
+        "Lengths, queue and traces as in Fig. 12. How much is shared depends on how many prompts are longer than a "
         "block, and so on the spread of lengths, which the paper does not print."
     ),
 )
 BEAMS = (
     N_(
         "A real model searches here, SmolLM2 135M instead of OPT-13B, over pieces of one English "
-        "text: which beams go on depends on what the model finds likely. A few requests of one "
-        "trace, no end of text."
+        "text: which beams go on depends on what the model finds likely. No beam ends before its length."
+    ),
+    N_(
+        "The first requests of six traces (three seeds of two families of lengths), all at once: two with lengths "
+        "like Alpaca, one like ShareGPT. Judged: the text's range over all widths."
     ),
 )
 RECORDS = (

@@ -11,7 +11,7 @@ from course.paper.workloads import FAMILIES, MIXES, TraceTask
 from engine.baselines.arrivals import Arrival
 from engine.baselines.contiguous import Arena
 from engine.baselines.fragmentation import KINDS, PAPER_FIGURE_2, Waste, WasteKind, waste
-from engine.i18n import N_
+from engine.i18n import N_, _
 from engine.trace.events import SequenceFinished, StepCompleted
 from engine.trace.state import CacheState
 from engine.trace.trace import Trace
@@ -26,12 +26,12 @@ STEPS_BETWEEN_LOOKS = 32
 
 
 def mean_waste(task: TraceTask) -> dict[str, float]:
-    """Percent of the memory by kind: the mean over steps in which a request waits, behind the warm-up.
+    """Percent of the memory by kind, over steps in which a request waits, once those that finished would fill it.
 
     A step is looked at once all its tokens are written, before what has finished is freed.
     """
     from course.paper.engine_memory import EngineMemory
-    from course.paper.serving import RULES, TOO_SHORT, WARM_UP, ContiguousMemory
+    from course.paper.serving import RULES, TOO_SHORT, ContiguousMemory
     from course.paper.workloads import MAX_MODEL_LEN, draw_requests
 
     memory: ContiguousMemory | EngineMemory
@@ -39,22 +39,23 @@ def mean_waste(task: TraceTask) -> dict[str, float]:
         memory = ContiguousMemory(task.num_slots, RULES[task.memory](MAX_MODEL_LEN))
     else:
         memory = EngineMemory(task.num_slots)
-    for request in draw_requests(MIXES[task.mix], task.family, task.num_requests, task.seed):
+    requests = draw_requests(MIXES[task.mix], task.family, task.num_requests, task.seed)
+    for request in requests:
         memory.add(request)
     state, looks = CacheState(), list[Waste]()
-    num_finished = num_steps = 0
+    size_finished = num_steps = 0
     while memory.num_waiting:
         step, events = memory.step_with_events()
         num_steps += 1
-        is_look = num_finished >= WARM_UP * task.num_requests and num_steps % STEPS_BETWEEN_LOOKS == 0
+        is_look = size_finished >= task.num_slots and num_steps % STEPS_BETWEEN_LOOKS == 0
         for event in events:
             if is_look and isinstance(event, SequenceFinished | StepCompleted):
                 looks.append(waste(state))
                 is_look = False
             state.apply(event)
-        num_finished += len(step.finished)
+        size_finished += sum(requests[number].num_tokens for number in step.finished)
     if not looks:
-        raise ValueError(TOO_SHORT)
+        raise ValueError(_(TOO_SHORT))
     return {kind: sum(look.percent(kind) for look in looks) / len(looks) for kind in KINDS}
 
 
@@ -161,7 +162,8 @@ RECORDS = (
         setup=(
             N_(
                 "The paper averages over its experiment of section 6.2 and does not name model and trace. "
-                "Here: OPT-13B, lengths like ShareGPT, a queue that is never empty."
+                "Here: OPT-13B, lengths like ShareGPT, a queue that is never empty. The requests of a trace would "
+                "fill the memory eight times; steps count once those that have finished would fill it once."
             ),
             N_(
                 "Reservations end at the longest sequence, 2048. Judged: that the three older systems use no "

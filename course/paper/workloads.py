@@ -32,6 +32,11 @@ class Request:
     num_output_tokens: int
     prompt: tuple[int, ...] = ()
 
+    @property
+    def num_tokens(self) -> int:
+        """Of prompt and output together."""
+        return self.num_prompt_tokens + self.num_output_tokens
+
 
 @dataclass(frozen=True, slots=True)
 class TraceTask:

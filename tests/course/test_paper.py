@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from random import Random
 
 import pytest
 
-from course.paper.batched import Saturation, results_of, run_saturated
+from course.paper.batched import Saturation, Throughput, results_of, run_saturated
+from course.paper.block_sizes import (
+    AttentionTimes,
+    PreemptionTask,
+    PreemptionTimes,
+    SwapCosts,
+    judge_figure_18a,
+    judge_figure_19a,
+    measure_figure_18b,
+    measure_figure_19b,
+)
 from course.paper.capacity import measure_table_1, num_slots
-from course.paper.engine_memory import EngineMemory
 from course.paper.prefixes import draw_conversation
 from course.paper.record import NO_NUMBER, SURE, Measured, Quantity, Record, Setup, spread
 from course.paper.records import RECORDS
 from course.paper.results import Results
 from course.paper.serving import MEMORIES, ContiguousMemory, PagedMemory, Step, normalized_latency, saturate
+from course.paper.sharing import SavedBlocks
 from course.paper.step_times import DecodeTime, StepTimes
 from course.paper.waste import mean_waste, measure_figure_3
 from course.paper.workloads import FAMILIES, Request, TraceTask, draw_requests
@@ -48,11 +59,11 @@ def equal_requests(count: int) -> list[Request]:
 def test_memory_alone_decides_how_many_run() -> None:
     """8 slots each: 16 slots hold two regions; pages hold more, as the second block comes later."""
     clocks = {"one": lambda step: 1.0, "seqs": lambda step: float(step.num_seqs)}
-    contiguous = saturate(ContiguousMemory(16, Oracle(8)), equal_requests(20), clocks)
+    contiguous = saturate(ContiguousMemory(16, Oracle(8)), equal_requests(20), clocks, 16)
     assert contiguous.mean_running == 2.0
     assert contiguous.requests_per_second == {"one": 0.5, "seqs": 0.25}
     assert contiguous.prompt_tokens == 4.0
-    paged = saturate(PagedMemory(16, 4), equal_requests(20), clocks)
+    paged = saturate(PagedMemory(16, 4), equal_requests(20), clocks, 16)
     assert 2.0 <= paged.mean_running <= 4.0
 
 
@@ -67,7 +78,7 @@ def test_a_step_counts_prompts_and_context_apart() -> None:
 
 def test_latency_is_waiting_and_running_over_the_outputs_length() -> None:
     """One region: a request takes 4 steps of 1 s. At 1 request a second request k waits for k others, 3 s each."""
-    latency = normalized_latency(ContiguousMemory(8, Oracle(8)), equal_requests(5), 1.0, lambda step: 1.0)
+    latency = normalized_latency(ContiguousMemory(8, Oracle(8)), equal_requests(5), 1.0, lambda step: 1.0, warm_up=8)
     assert latency == pytest.approx(sum(4 + 3 * number for number in range(1, 5)) / 4 / 4)
 
 
@@ -101,9 +112,25 @@ def test_shares_of_the_memory_add_up_and_pages_round_nothing() -> None:
 
 def test_samples_share_the_full_blocks_of_their_prompt() -> None:
     """Two samples behind a prompt of one block: 1 block instead of 2 after the first step, 3 instead of 4 then."""
-    memory = EngineMemory(160, n=2)
+    memory = PagedMemory(160, n=2)
+    saved = SavedBlocks(memory.kv)
     memory.add(Request(0, 0.0, 16, 3))
-    assert memory.percent_saved_to_the_end() == pytest.approx(100 * 2 / 6)
+    while memory.num_waiting or memory.num_running:
+        memory.step()
+        saved.look()
+    assert saved.percent == pytest.approx(100 * 2 / 6)
+
+
+def test_a_memory_that_swaps_moves_the_blocks_of_the_latest_arrival_out_and_back() -> None:
+    """Four blocks of 4: in step 6 the first request needs a third one, and ends in step 8."""
+    memory = PagedMemory(16, 4, swap=True)
+    for number in range(2):
+        memory.add(Request(number, 0.0, 4, 8))
+    steps = [memory.step() for _step in range(9)]
+    assert [step.swapped_out for step in steps] == [0, 0, 0, 0, 0, 2, 0, 0, 0]
+    assert [step.swapped_in for step in steps] == [0, 0, 0, 0, 0, 0, 0, 0, 2]
+    assert [step.finished for step in steps[6:]] == [(), (0,), ()]
+    assert memory.num_waiting == 0
 
 
 def test_a_chat_repeats_what_was_said_until_its_prompt_is_full() -> None:
@@ -133,9 +160,58 @@ def test_one_run_serves_both_figures_and_all_memories() -> None:
     result = run_saturated((small, TIMES))
     assert 4 < result.mean_running < 12 and result.rates["equal"] > result.rates["measured"]
     setup.known.update(
-        dict.fromkeys((Saturation(m, "Alpaca", f, 0, 15728, 202) for m in MEMORIES for f in FAMILIES), result)
+        ((run_saturated, Saturation(m, "Alpaca", f, 0, 15728, 202)), result) for m in MEMORIES for f in FAMILIES
     )
     assert {name: len(each) for name, each in results_of(setup, "Alpaca", "13B").items()} == dict.fromkeys(MEMORIES, 2)
+
+
+def test_paged_attention_is_held_against_two_others() -> None:
+    times = AttentionTimes([1.2e-5, 1.2e-5], [1.0e-5, 1.2e-5], [0.8e-5, 0.6e-5])
+    measured = judge_figure_18a({(32, 64): times})
+    assert measured.values == {"one_32_64": pytest.approx([20, 0]), "torch_32_64": pytest.approx([50, 100])}
+    [curve] = measured.curves
+    assert (curve.of, curve.rows[0]["context"], curve.rows[0]["paged, blocks of 16"]) == ("32", 64, pytest.approx(12))
+
+
+def test_the_best_block_size_is_asked_of_every_trace_by_both_clocks() -> None:
+    """With equal steps blocks of 1 would be best, but their step costs twice as much."""
+
+    def run(_function: object, jobs: Sequence[tuple[Saturation, StepTimes]]) -> list[Throughput]:
+        return [
+            Throughput(1.0, {"equal": 4.0 - task.block_size / 128, "measured": float(task.block_size)}, 1.0)
+            for task, _times in jobs
+        ]
+
+    cost = dict.fromkeys((2, 4, 8, 16, 32, 64, 128, 256), 1.0) | {1: 2.0}
+    values = measure_figure_18b(Setup(run, (0, 1), 1, TIMES), cost).values
+    assert values["equal_Alpaca_best"] == [2.0] * 4
+    assert values["equal_ShareGPT_256"] == [pytest.approx(2.0 / 3.875)] * 4
+    assert values["measured_ShareGPT_best"] == [256.0] * 4
+    assert values["measured_Alpaca_256"] == [16.0] * 4
+
+
+def test_recompute_is_held_against_swap_by_block_size() -> None:
+    times = {
+        1: PreemptionTimes([0.02, 0.04], [0.03, 0.03], [0.01, 0.01]),
+        256: PreemptionTimes([0.03, 0.04], [0.01, 0.03], [0.0, 0.01]),
+    }
+    assert judge_figure_19a(times).values == {
+        "constant": pytest.approx([1.5, 1.0]),
+        "small": pytest.approx([4.0, 1.0]),
+        "most": pytest.approx([3.0, 1.0]),
+        "smallest": pytest.approx([0.5, 1.0]),
+    }
+
+
+def test_a_swap_costs_what_its_blocks_do() -> None:
+    """499 tokens are 2 blocks of 256."""
+    costs = SwapCosts.of(256, PreemptionTimes([1.0], [0.4], [0.2]))
+    assert costs == SwapCosts(256, 0.1, 0.2)
+
+    def run(_function: object, jobs: Sequence[tuple[PreemptionTask, StepTimes]]) -> list[float]:
+        return [2.0 if task.swaps else 1.0 + task.seed for task, _times in jobs]
+
+    assert measure_figure_19b(Setup(run, (0, 1), 1, TIMES), [costs]).values == {"256": [0.5, 1.0, 0.5, 1.0]}
 
 
 def test_a_verdict_asks_every_run_and_has_no_tolerance() -> None:
@@ -155,7 +231,12 @@ def test_a_row_holds_when_all_of_it_does() -> None:
     assert record.judge(Measured({"a": [1.0], "b": [3.0]})) == "partly"
     assert record.judge(Measured({"a": [0.0], "b": [3.0]})) == "does not hold"
     assert record.judge(None) == "not run"
-    assert (spread([1.0, 1.004]), spread([1.0, 2.0], 1), spread([])) == ("1.00", "1.0 – 2.0", "-")
+    assert (spread([1.0, 1.004]), spread([1.0, 2.0], 1), spread([-0.4], 0), spread([])) == (
+        "1.00",
+        "1.0 – 2.0",
+        "0",
+        "-",
+    )
 
 
 def test_every_number_is_quoted_with_a_mark_and_stands_once() -> None:
