@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence as Seq
+from collections.abc import Sequence
 from typing import Literal
 
 from torch import Tensor
@@ -20,7 +20,8 @@ from engine.error_isolation import (
 )
 from engine.sampler import SampledToken, Sampler, SampleRequest
 from engine.scheduler import ScheduledSequence
-from engine.sequence import Sequence, SequenceGroup
+from engine.sequence import Sequence as TokenSequence
+from engine.sequence import SequenceGroup
 from engine.sequence_manager import SequenceManager
 
 
@@ -33,7 +34,7 @@ class Decoder:
         self.sequences = sequences
         self.sampler = sampler
 
-    def advance(self, items: Seq[ScheduledSequence], logits: Tensor) -> RequestErrors:
+    def advance(self, items: Sequence[ScheduledSequence], logits: Tensor) -> RequestErrors:
         """Give every sequence whose last token ran its next token, and finish those that are complete.
 
         `logits` [num_logit_rows, vocab_size]. Returns the requests for which that failed; the caller ends them.
@@ -52,7 +53,7 @@ class Decoder:
                     self._advance_beams(group, rows, logits)
         return errors
 
-    def _finish_empty(self, group: SequenceGroup, rows: dict[Sequence, int]) -> None:
+    def _finish_empty(self, group: SequenceGroup, rows: dict[TokenSequence, int]) -> None:
         """`max_tokens=0`: the prompt is computed and cached, and each of the `n` outputs is empty."""
         first = next(seq for seq in group.live_sequences if seq in rows)
         self._fork_samples(group, first)
@@ -62,7 +63,7 @@ class Decoder:
     # -- samples --
 
     def _advance_samples(
-        self, groups: list[SequenceGroup], rows: dict[Sequence, int], logits: Tensor, errors: RequestErrors
+        self, groups: list[SequenceGroup], rows: dict[TokenSequence, int], logits: Tensor, errors: RequestErrors
     ) -> None:
         """Sample every sequence of `groups`. `rows`: sequence -> row of `logits` [num_logit_rows, vocab_size]."""
         requests: list[SampleRequest] = []
@@ -85,7 +86,7 @@ class Decoder:
         if reason:
             self.sequences.finish(request.sequence, reason)
 
-    def _fork_samples(self, group: SequenceGroup, seq: Sequence) -> list[Sequence]:
+    def _fork_samples(self, group: SequenceGroup, seq: TokenSequence) -> list[TokenSequence]:
         """Parallel sampling the paper's way: one prompt was computed, the other samples fork from it now."""
         missing = group.params.n - len(group.sequences)
         if missing <= 0 or seq.output_token_ids:
@@ -94,7 +95,7 @@ class Decoder:
 
     # -- beams --
 
-    def _advance_beams(self, group: SequenceGroup, rows: dict[Sequence, int], logits: Tensor) -> None:
+    def _advance_beams(self, group: SequenceGroup, rows: dict[TokenSequence, int], logits: Tensor) -> None:
         """One beam search step of one request. `rows`: sequence -> row of `logits` [num_logit_rows, vocab_size]."""
         beams = [seq for seq in group.live_sequences if seq in rows]
         choice = self._choose(group, beams, logits[[rows[seq] for seq in beams]])
@@ -104,7 +105,7 @@ class Decoder:
             for seq in survivors:
                 self.sequences.finish(seq, "beam_pruned")
 
-    def _choose(self, group: SequenceGroup, beams: list[Sequence], logits: Tensor) -> BeamChoice:
+    def _choose(self, group: SequenceGroup, beams: list[TokenSequence], logits: Tensor) -> BeamChoice:
         """Rank the continuations of `beams`, whose logits are [num_beams, vocab_size]."""
         longest = beams[0].num_tokens + 1
         is_last = (
@@ -118,7 +119,7 @@ class Decoder:
         with attribute_to_request(BEAM_SEARCH):
             return choose_beams(logits, scores, group.params.beam_width, ends, is_last, stop_check)
 
-    def _stop_check(self, group: SequenceGroup, beams: list[Sequence]) -> StopCheck:
+    def _stop_check(self, group: SequenceGroup, beams: list[TokenSequence]) -> StopCheck:
         """A stop text may cut several beams to the same text: the first of them is kept, as a hypothesis."""
         texts = {self.sequences.text_of(seq) for seq in hypotheses(group)}
 
@@ -133,16 +134,18 @@ class Decoder:
 
         return check
 
-    def _keep_hypotheses(self, group: SequenceGroup, beams: list[Sequence], choice: BeamChoice) -> None:
+    def _keep_hypotheses(self, group: SequenceGroup, beams: list[TokenSequence], choice: BeamChoice) -> None:
         """A candidate that ended becomes a finished sequence of its own; its beam may live on another way."""
         for candidate in choice.ended:
             hypothesis = self.sequences.fork(beams[candidate.beam], group)
             self._take(hypothesis, candidate)
             self.sequences.finish(hypothesis, self.sequences.finish_reason(group, hypothesis) or "length")
 
-    def _continue_beams(self, group: SequenceGroup, beams: list[Sequence], choice: BeamChoice) -> list[Sequence]:
+    def _continue_beams(
+        self, group: SequenceGroup, beams: list[TokenSequence], choice: BeamChoice
+    ) -> list[TokenSequence]:
         """Fork first, free after (paper Fig. 9): blocks that a survivor needs are never freed in between."""
-        heirs: list[tuple[Sequence, Candidate]] = []
+        heirs: list[tuple[TokenSequence, Candidate]] = []
         continued: set[int] = set()
         for candidate in choice.survivors:
             parent = beams[candidate.beam]
@@ -156,21 +159,21 @@ class Decoder:
             self._take(heir, candidate)
         return [heir for heir, _index in heirs]
 
-    def _take(self, seq: Sequence, candidate: Candidate) -> None:
+    def _take(self, seq: TokenSequence, candidate: Candidate) -> None:
         self.sequences.append_token(seq, SampledToken(candidate.token_id, candidate.logprob - seq.cumulative_logprob))
 
-    def _is_over(self, group: SequenceGroup, survivors: list[Sequence]) -> bool:
+    def _is_over(self, group: SequenceGroup, survivors: list[TokenSequence]) -> bool:
         scores = [score_of(seq) for seq in hypotheses(group)]
         best = max(seq.cumulative_logprob for seq in survivors)
         with attribute_to_request(BEAM_SEARCH):
             return is_search_over(scores, best, len(survivors[0].output_token_ids), group.params.beam_width)
 
 
-def hypotheses(group: SequenceGroup) -> list[Sequence]:
+def hypotheses(group: SequenceGroup) -> list[TokenSequence]:
     """Beams that ended by themselves."""
     return [seq for seq in group.sequences if seq.finish_reason in ("stop", "length")]
 
 
-def score_of(seq: Sequence) -> float:
+def score_of(seq: TokenSequence) -> float:
     """The sequence's rank among beams; one that generated nothing counts as length 1."""
     return hypothesis_score(seq.cumulative_logprob, max(1, len(seq.output_token_ids)))

@@ -7,7 +7,7 @@ whatever else runs is what EngineConfig.batch_invariant promises; without it the
 
 from __future__ import annotations
 
-from collections.abc import Sequence as Seq
+from collections.abc import Sequence
 from typing import Protocol
 
 import numpy as np
@@ -15,7 +15,8 @@ import torch
 from torch import Tensor
 
 from engine.model.device import to_device
-from engine.sequence import Sequence, SequenceGroup
+from engine.sequence import Sequence as TokenSequence
+from engine.sequence import SequenceGroup
 from engine.trace.record import record
 from kernels.argmax_logsumexp.reference import argmax_logsumexp
 from kernels.interface import ArgmaxLogsumexp
@@ -27,7 +28,7 @@ class SampleRequest:
 
     row: int
     group: SequenceGroup
-    sequence: Sequence
+    sequence: TokenSequence
 
 
 @record
@@ -41,7 +42,7 @@ class SampledToken:
 class Sampler(Protocol):
     """Turns logits [num_logit_rows, vocab_size] into one SampledToken a request, in order."""
 
-    def sample(self, logits: Tensor, requests: Seq[SampleRequest]) -> list[SampledToken]:
+    def sample(self, logits: Tensor, requests: Sequence[SampleRequest]) -> list[SampledToken]:
         """`logits` [num_logit_rows, vocab_size] -> one SampledToken a request, in order."""
         ...
 
@@ -53,7 +54,7 @@ class LogitsSampler:
         """`argmax_logsumexp`: the implementation of the backend in use."""
         self._argmax_logsumexp = argmax_logsumexp
 
-    def sample(self, logits: Tensor, requests: Seq[SampleRequest]) -> list[SampledToken]:
+    def sample(self, logits: Tensor, requests: Sequence[SampleRequest]) -> list[SampledToken]:
         """`logits` [num_logit_rows, vocab_size] -> one SampledToken a request, in order."""
         if not requests:
             return []
@@ -76,7 +77,7 @@ def _rows(tensor: Tensor, indices: list[int]) -> Tensor:
     return tensor.index_select(0, to_device(torch.tensor(indices), tensor.device))
 
 
-def _sample_random(rows: Tensor, requests: Seq[SampleRequest]) -> Tensor:
+def _sample_random(rows: Tensor, requests: Sequence[SampleRequest]) -> Tensor:
     """Inverse transform sampling over top-k and top-p, one uniform number a row.
 
     `rows` [num_requests, vocab_size] float32 logits -> token ids [num_requests] int64.

@@ -36,7 +36,7 @@ class ConfigFileError(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Linear:
+class LinearAttention:
     """The heads of linear-attention layers: their state is `value_heads * value_dim * key_dim` and a convolution's."""
 
     key_heads: int
@@ -69,7 +69,7 @@ class ModelShape:
     weight_bytes_each: float = 2.0
     window: int | None = None
     latent_width: int | None = None
-    linear: Linear | None = None
+    linear: LinearAttention | None = None
 
     @classmethod
     def of(cls, facts: ModelFacts) -> ModelShape:
@@ -169,8 +169,8 @@ def _kinds(text: Config, num_layers: int) -> list[LayerKind]:
     return ["sliding" if uses_window else "full"] * num_layers
 
 
-def _linear(text: Config) -> Linear:
-    return Linear(
+def _linear(text: Config) -> LinearAttention:
+    return LinearAttention(
         _number(text, "linear_num_key_heads"),
         _number(text, "linear_num_value_heads"),
         _number(text, "linear_key_head_dim"),

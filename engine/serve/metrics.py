@@ -10,7 +10,7 @@ from engine.trace.events import PrefixQueried, RequestAdded, RequestPreempted, S
 
 
 @dataclass(frozen=True, slots=True)
-class Counts:
+class ServerCounts:
     """Totals since the start and gauges of now. Prefix figures are in tokens and leave resumed requests out."""
 
     num_running: int = 0
@@ -30,7 +30,7 @@ class StatLogger:
     reads it takes it out."""
 
     def __init__(self) -> None:
-        self.counts = Counts()
+        self.counts = ServerCounts()
         self.num_cached_tokens: dict[str, int] = {}
 
     def __call__(self, engine: Engine, events: list[Event]) -> None:
@@ -45,7 +45,7 @@ class StatLogger:
             num_used_blocks=pool.num_blocks - pool.num_free_blocks,
         )
 
-    def _counted(self, counts: Counts, event: Event) -> Counts:
+    def _counted(self, counts: ServerCounts, event: Event) -> ServerCounts:
         match event:
             case RequestAdded():
                 return replace(counts, prompt_tokens=counts.prompt_tokens + len(event.prompt_token_ids))
@@ -67,13 +67,13 @@ class StatLogger:
         return counts
 
 
-def metrics_text(counts: Counts, model: str, num_blocks: int, block_size: int) -> str:
+def metrics_text(counts: ServerCounts, model: str, num_blocks: int, block_size: int) -> str:
     """Prometheus text of one engine."""
     config = f'vllm:cache_config_info{{block_size="{block_size}",num_gpu_blocks="{num_blocks}"}} 1\n'
     return counts_text(counts, model, num_blocks) + config
 
 
-def counts_text(counts: Counts, model: str, num_blocks: int) -> str:
+def counts_text(counts: ServerCounts, model: str, num_blocks: int) -> str:
     """The counts alone. `model` is a label, so its quotes, backslashes and line ends are written out."""
     name = model.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")
     usage = counts.num_used_blocks / max(num_blocks, 1)

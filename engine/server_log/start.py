@@ -42,7 +42,7 @@ class MemoryPart:
 
 
 @dataclass(frozen=True, slots=True)
-class Moment:
+class StatisticsLine:
     """One line of statistics. `usage` and `hit_rate`: 0 to 1, None where the line does not say."""
 
     line: int
@@ -63,7 +63,7 @@ class ServerStart:
     values: dict[str, float] = field(default_factory=dict)
     block_size: int | None = None
     num_printed: int = 0
-    moments: list[Moment] = field(default_factory=list)
+    moments: list[StatisticsLine] = field(default_factory=list)
     num_preemptions: int | None = None
     pool_bounds: tuple[float, float] | None = None
     new_tokens: int = 0
@@ -272,7 +272,7 @@ def read_log(text: str) -> ServerLog:
     return ServerLog(tuple(lines), tuple(starts), max(len(texts) - MAX_LINES, 0))
 
 
-def _moment(line: int, reading: Reading) -> Moment:
+def _moment(line: int, reading: Reading) -> StatisticsLine:
     values, scale = reading.values, 100 if reading.kind == "stats" else 1
 
     def whole(name: str) -> int | None:
@@ -280,4 +280,4 @@ def _moment(line: int, reading: Reading) -> Moment:
 
     usage = float(values["usage"]) / scale if "usage" in values else None
     hit_rate = float(values["hit_rate"]) / 100 if "hit_rate" in values else None
-    return Moment(line, whole("running"), whole("waiting"), usage, hit_rate)
+    return StatisticsLine(line, whole("running"), whole("waiting"), usage, hit_rate)

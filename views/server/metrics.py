@@ -15,7 +15,7 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
-from engine.serve.metrics import Counts, StatLogger, counts_text
+from engine.serve.metrics import ServerCounts, StatLogger, counts_text
 from views.server.engine_session import EngineSession
 from views.server.model_registry import default_model
 from views.server.sessions import session_registry
@@ -30,7 +30,7 @@ class _SessionCounts:
     statistics: StatLogger = field(default_factory=StatLogger)
     num_events: int = 0
 
-    def update(self, session: EngineSession) -> Counts:
+    def update(self, session: EngineSession) -> ServerCounts:
         events = session.engine.trace.events[self.num_events :]
         self.num_events += len(events)
         self.statistics(session.engine, events)
@@ -43,7 +43,7 @@ class AppMetrics:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._by_session: dict[str, _SessionCounts] = {}
-        self._closed = Counts()
+        self._closed = ServerCounts()
 
     def text(self, sessions: Iterable[EngineSession], model: str) -> str:
         """What has been counted until now, in Prometheus' text format. Safe to call from several threads."""
@@ -57,10 +57,10 @@ class AppMetrics:
             return counts_text(total((self._closed, *counts)), model, num_blocks)
 
 
-def total(counts: Iterable[Counts]) -> Counts:
+def total(counts: Iterable[ServerCounts]) -> ServerCounts:
     """The sum, field by field."""
     rows = list(counts)
-    return Counts(**{field.name: sum(getattr(row, field.name) for row in rows) for field in fields(Counts)})
+    return ServerCounts(**{field.name: sum(getattr(row, field.name) for row in rows) for field in fields(ServerCounts)})
 
 
 @st.cache_resource(show_spinner=False)

@@ -73,7 +73,7 @@ EXAMPLES = {
 
 
 @dataclass(frozen=True)
-class Counts:
+class CountedTraffic:
     """A text's requests, their blocks, and one result for each size of the pool."""
 
     traffic: Traffic
@@ -85,7 +85,7 @@ class Counts:
         return hit_blocks * self.trace.block_size / max(self.trace.num_prompt_tokens, 1)
 
 
-def draw_input() -> Counts | None:
+def draw_input() -> CountedTraffic | None:
     """File, text and block size; None, and why, while there is no request to count."""
     file: TakenFile | None = st.session_state.get(_FILE)
     if file is None:
@@ -113,7 +113,7 @@ def draw_input() -> Counts | None:
     return _count(text, traffic, name, block_size)
 
 
-def draw_picture(counts: Counts) -> None:
+def draw_picture(counts: CountedTraffic) -> None:
     """The curve, and what the largest pool finds."""
     best = counts.results[-1]
     st.html(
@@ -142,7 +142,7 @@ def draw_picture(counts: Counts) -> None:
     draw_chart(figure, table, _("Hit rate by the size of the pool"), key="traffic_curve")
 
 
-def draw_shared_prefix(counts: Counts) -> None:
+def draw_shared_prefix(counts: CountedTraffic) -> None:
     """What the beginning that most requests share costs, with and without a cache."""
     prefix = shared_prefix(counts.trace)
     st.header(_("What a system prompt costs"))
@@ -162,7 +162,7 @@ def draw_shared_prefix(counts: Counts) -> None:
     )
 
 
-def draw_engine_count(counts: Counts) -> None:
+def draw_engine_count(counts: CountedTraffic) -> None:
     """The same requests through our engine, for a pool of the reader's choice, beside the curve's count."""
     st.header(_("Counted by the engine"))
     sizes = [result.num_blocks for result in counts.results]
@@ -232,18 +232,18 @@ def _read(text: str, tokenizer: Tokenizer, name: str) -> Traffic:
     return traffic
 
 
-def _count(text: str, traffic: Traffic, name: str, block_size: int) -> Counts:
+def _count(text: str, traffic: Traffic, name: str, block_size: int) -> CountedTraffic:
     key = (hash(text), len(text), name, block_size)
     known = st.session_state.get("traffic_counted")
     if known is None or known[0] != key:
         trace = block_trace(traffic, block_size)
-        counts = Counts(traffic, trace, hit_curve(trace, pool_sizes_for(trace)))
+        counts = CountedTraffic(traffic, trace, hit_curve(trace, pool_sizes_for(trace)))
         known = st.session_state["traffic_counted"] = (key, counts)
-    found: Counts = known[1]
+    found: CountedTraffic = known[1]
     return found
 
 
-def _replayed(counts: Counts, num_blocks: int) -> tuple[Counted, Counted | None]:
+def _replayed(counts: CountedTraffic, num_blocks: int) -> tuple[Counted, Counted | None]:
     """One at a time; and together, where blocks are small enough for the engine."""
     size = counts.trace.block_size
     alone = replay_one_at_a_time(counts.traffic, size, num_blocks)
