@@ -46,10 +46,6 @@ class KVGroups:
         """Blocks that a request of `num_tokens` tokens takes, of all groups together."""
         return sum(count * self._blocks_of(kind, num_tokens) for kind, count in self.groups.items())
 
-    def bytes_for(self, num_tokens: int) -> int:
-        """Bytes of those blocks on one GPU."""
-        return self.blocks_for(num_tokens) * self.block_bytes
-
     def _blocks_of(self, kind: LayerKind, num_tokens: int) -> int:
         if kind == "linear":
             return self.state_blocks

@@ -28,11 +28,6 @@ class Pool:
         return int(self.concurrency * self.max_model_len)
 
     @property
-    def num_tokens_evenly(self) -> int:
-        """What vLLM printed until 0.19: as if every group had an equal part of the blocks."""
-        return self.num_blocks // self.groups.num_groups * self.groups.block_size
-
-    @property
     def concurrency(self) -> float:
         """Requests of `max_model_len` tokens that fit at once: by tokens, or of several groups by blocks."""
         if self.groups.num_groups == 1:

@@ -65,7 +65,7 @@ class Bf16GemmLinear:
 
     def __call__(self, x: Tensor) -> Tensor:
         """[num_tokens, in_features] -> [num_tokens, out_features] in the type of `x`."""
-        from kernels.bf16_gemm.cpu import bf16_gemm  # Numba is there: these weights were packed for it
+        from kernels.bf16_gemm.cpu import bf16_gemm  # not at the top: Numba is optional
 
         return bf16_gemm(x, self.packed).to(x.dtype)
 
@@ -127,7 +127,7 @@ class GroupQuantizedLinear:
 
     def __call__(self, x: Tensor) -> Tensor:
         """[num_tokens, in_features] -> [num_tokens, out_features] float32."""
-        from kernels.int4_gemm.cpu import int4_gemm  # Numba is there: these weights were packed for it
+        from kernels.int4_gemm.cpu import int4_gemm  # not at the top: Numba is optional
 
         return int4_gemm(x, self.packed)
 

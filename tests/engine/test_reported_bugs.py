@@ -1,8 +1,8 @@
-"""Every row of the reported-bugs table (shared notes), as the small input it was reduced to.
+"""Bugs that were reported of vLLM, nano-vllm and mini-sglang, each as the small input it was reduced to.
 
-Rows that live inside a kernel (NaN tails, int32 overflow, odd head sizes and groups, slot -1, swap in place) are
-in tests/kernels; each row here runs the engine on a model whose next token is a hash of what it reads through the
-block table, so wrong memory is wrong text.
+A test's name has the project and the number of its issue. Those inside a kernel (NaN tails, int32 overflow, odd head
+sizes and groups, slot -1, swap in place) are in tests/kernels; each one here runs the engine on a model whose next
+token is a hash of what it reads through the block table, so wrong memory is wrong text.
 """
 
 from __future__ import annotations
