@@ -16,7 +16,7 @@ def words_of(text: str) -> tuple[str, ...]:
     return tuple(text.split())
 
 
-GUIDE_REPLY = words_of("Rain started just as the match reached its final over and everyone ran inside")
+EXAMPLE_REPLY = words_of("Rain started just as the match reached its final over and everyone ran inside")
 """The reply of 14 words in this course's worked example: 14 tokens in a reservation of 32 slots leave 18 empty."""
 
 FOX = words_of("The red fox crossed the quiet field")

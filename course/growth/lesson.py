@@ -9,11 +9,11 @@ from engine.i18n import N_, _
 def _summary() -> str:
     from course.growth.scene import growth
     from course.reserved_space.scene import reservation
-    from course.words import GUIDE_REPLY, passage
+    from course.words import EXAMPLE_REPLY, passage
     from engine.baselines.fragmentation import waste
     from engine.trace.usage import usage_of
 
-    num_words = len(GUIDE_REPLY)
+    num_words = len(EXAMPLE_REPLY)
     return _(
         "Paging allocates small blocks instead, each when a token needs it. "
         "{eleven.num_tokens_written} tokens take {eleven.num_used_blocks} blocks of "
@@ -22,8 +22,8 @@ def _summary() -> str:
         "empty, but only {reply.num_empty_slots} of {reply.num_held_slots} in blocks."
     ).format(
         eleven=usage_of(growth(passage(11), 4).at(11)),
-        reply=usage_of(growth(GUIDE_REPLY, 5).at(num_words)),
-        reserved=waste(reservation(32, GUIDE_REPLY).at(num_words)),
+        reply=usage_of(growth(EXAMPLE_REPLY, 5).at(num_words)),
+        reserved=waste(reservation(32, EXAMPLE_REPLY).at(num_words)),
     )
 
 

@@ -1,4 +1,4 @@
-"""Lessons without a browser: the guides' figures, every number a field of the fold, values that are kept, questions."""
+"""Lessons without a browser: worked examples, every number a field of the fold, values that are kept, questions."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def open_lesson(open_page: OpenPage, case: LessonCase, **query: str) -> AppTest:
 
 
 @each_golden
-def test_the_guides_figures_are_on_the_page(open_page: OpenPage, case: LessonCase, golden: Golden) -> None:
+def test_the_worked_examples_figures_are_on_the_page(open_page: OpenPage, case: LessonCase, golden: Golden) -> None:
     app = open_lesson(open_page, case, **golden.query)
     shown = figures_at(app)
     assert {key: shown[key] for key in golden.figures} == golden.figures
@@ -276,7 +276,7 @@ def test_a_shorter_reservation_clamps_the_tokens(open_page: OpenPage) -> None:
     app = open_page("pages/reserved_space.py", reserved="16", tokens="12")
     app.number_input(key="reservation_reserved").set_value(5).run()
     assert figures_at(app)["waste.token_states"] == "5"
-    assert not any("became" in sentence for sentence in sentences(app)), "nobody typed a wrong number"
+    assert not any("was changed to" in sentence for sentence in sentences(app)), "nobody typed a wrong number"
 
 
 def test_a_corrected_value_is_shown_until_the_range_changes(open_page: OpenPage) -> None:
@@ -284,7 +284,15 @@ def test_a_corrected_value_is_shown_until_the_range_changes(open_page: OpenPage)
     assert "Tokens must be a whole number from 0 to 1: '7' was changed to 1." in sentences(app)
     app.number_input(key="reservation_reserved").set_value(2048).run()
     assert figures_at(app)["waste.token_states"] == "1"
-    assert not any("became" in sentence for sentence in sentences(app))
+    assert not any("was changed to" in sentence for sentence in sentences(app))
+
+
+@pytest.mark.parametrize("file", ["pages/growth.py", "pages/reserved_space.py"])
+def test_a_link_of_an_earlier_version_opens_what_it_did(open_page: OpenPage, file: str) -> None:
+    app = open_page(file, words="the guide's reply", tokens="14")
+    [words] = [box for box in app.selectbox if "a 14-word reply" in box.options]
+    assert words.value == "a 14-word reply"
+    assert not [sentence for sentence in sentences(app) if "in the address" in sentence]
 
 
 def test_a_share_below_100_percent_is_not_rounded_to_100(open_page: OpenPage) -> None:

@@ -1,4 +1,4 @@
-"""Lessons 6 to 9 without a browser: the guides' figures stand on the page, and each comes from the engine's fold."""
+"""Lessons 6 to 9 without a browser: the worked examples' figures are on the page, each from the engine's fold."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def test_every_frame_is_the_fold_and_every_figure_a_field_of_it(
 # ---- keep pages in order ----
 
 
-def test_the_guides_table_is_on_the_page(open_page: OpenPage) -> None:
+def test_the_worked_examples_table_is_on_the_page(open_page: OpenPage) -> None:
     app = open_page(BLOCK_TABLE.file)
     assert not app.exception
     assert [row[:2] for row in table_rows(app, "A")] == [["0", "6"], ["1", "1"], ["2", "8"]]

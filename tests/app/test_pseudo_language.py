@@ -63,7 +63,7 @@ VISITS: dict[str, list[dict[str, str]]] = {
     "what_is_cached": [{}, {"card": "1", "model": "Llama 3.1 70B", "seed": "1"}, {"tokens": "900", "card": "x"}],
     "reserved_space": [{"seed": "1"}, {"words": "unknown"}],
     "waste_between": [{}, {"do": "A8 B4", "length": "x"}, {"do": FULL, "seed": "1"}, {"do": "A0", "seed": "2"}],
-    "growth": [{"words": "my own", "text": "   "}, {"seed": "1"}, {"seed": "2", "words": "the guide's reply"}],
+    "growth": [{"words": "my own", "text": "   "}, {"seed": "1"}, {"seed": "2", "words": "a 14-word reply"}],
     "block_table": [{}, {"request": "C", "step": "0", "seed": "1"}],
     "sharing": [
         *({"way": way, "seed": str(seed)} for seed, way in enumerate(WAYS)),

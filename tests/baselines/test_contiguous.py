@@ -1,4 +1,4 @@
-"""The arena by hand: the guides' figures, refusals in words, and agreement between the arena and its trace."""
+"""The arena by hand: the worked examples' figures, refusals in words, and agreement between the arena and its trace."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from engine.trace.state import MAX_SLOTS, SlotContent
 from engine.trace.trace import Trace
 from tests.helpers.contiguous_traces import paper_figure_3, scattered_gaps
 
-# ---- golden figures of the guides ----
+# ---- worked examples ----
 
 
 def test_a_reservation_of_16_with_7_used_leaves_9_empty_56_percent():

@@ -12,7 +12,7 @@ from engine.trace.usage import address_of, block_table_of, usage_of
 LAST = len(FOX)
 
 
-def test_the_guides_table_over_9_blocks():
+def test_the_worked_examples_table_over_9_blocks():
     frame = block_table().at(LAST)
     assert frame.num_blocks == 9
     rows = {entry.logical_index: entry.block_id for entry in block_table_of(frame, "A")}
@@ -46,7 +46,7 @@ def test_slot_arithmetic_agrees_with_where_the_engine_wrote():
         assert (content.seq_id, content.position, content.piece) == (seq_id, position, address.piece)
 
 
-def test_token_5_of_the_guides_request():
+def test_token_5_of_the_worked_examples_request():
     address = address_of(block_table().at(LAST), "A", 5)
     assert (address.logical_index, address.block_id, address.offset, address.slot) == (1, 1, 2, 5)
     assert address.piece == "quiet"

@@ -1,11 +1,11 @@
-"""Lesson "Add pages as the request grows": figures of both guides from the real engine's trace, and both cursors."""
+"""Lesson "Add pages as the request grows": worked examples from the real engine's trace, and both cursors."""
 
 from __future__ import annotations
 
 import pytest
 
 from course.growth.scene import growth
-from course.words import GUIDE_REPLY, passage
+from course.words import EXAMPLE_REPLY, passage
 from engine.baselines.fragmentation import waste
 from engine.trace.events import BlockAllocated
 from engine.trace.usage import block_table_of, usage_of
@@ -17,8 +17,8 @@ def test_11_tokens_on_pages_of_4_take_3_pages_and_leave_1_slot_empty():
     assert (usage.num_tokens_written, usage.num_used_blocks, usage.num_empty_slots) == (11, 3, 1)
 
 
-def test_the_guides_reply_in_blocks_of_5():
-    scene = growth(GUIDE_REPLY, 5)
+def test_the_worked_examples_reply_in_blocks_of_5():
+    scene = growth(EXAMPLE_REPLY, 5)
     frame = scene.at(14)
     assert [" ".join(entry.pieces) for entry in block_table_of(frame, "A")] == [
         "Rain started just as the",

@@ -1,11 +1,11 @@
-"""Lesson "Reserved space can go unused": the guides' figures, counted from the fold of the arena's trace."""
+"""Lesson "Reserved space can go unused": the worked examples' figures, counted from the fold of the arena's trace."""
 
 from __future__ import annotations
 
 import pytest
 
 from course.reserved_space.scene import reservation, reservation_of_length
-from course.words import GUIDE_REPLY
+from course.words import EXAMPLE_REPLY
 from engine.baselines.fragmentation import waste
 
 
@@ -15,8 +15,8 @@ def test_16_reserved_and_7_used_leaves_9_empty_56_percent():
     assert round(counted.percent_empty) == 56
 
 
-def test_32_reserved_for_the_guides_14_words_wastes_18():
-    counted = waste(reservation(32, GUIDE_REPLY).at(14))
+def test_32_reserved_for_14_words_wastes_18():
+    counted = waste(reservation(32, EXAMPLE_REPLY).at(14))
     assert (counted.num_held, counted.token_states, counted.num_empty) == (32, 14, 18)
 
 

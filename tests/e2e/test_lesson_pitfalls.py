@@ -143,7 +143,7 @@ def test_8291_ten_clicks_at_once_are_ten_steps(reader: CourseReader) -> None:
 # ---- streamlit 8760: clicks on a picture return nothing ----
 
 
-def test_the_guides_table_is_on_the_rendered_page(reader: CourseReader) -> None:
+def test_the_worked_examples_table_is_on_the_rendered_page(reader: CourseReader) -> None:
     open_lesson(reader, BLOCK_TABLE.url_path)
     rows = reader.page.locator("[data-block-table='A'] tbody tr")
     until_equal(lambda: [cells[:2] for cells in cells_of(rows)], [["0", "6"], ["1", "1"], ["2", "8"]])

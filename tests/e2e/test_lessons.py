@@ -19,7 +19,7 @@ GOLDENS = [pytest.param(case, golden, id=f"{case.name}-{golden.value}") for case
 
 
 @pytest.mark.parametrize(("case", "golden"), GOLDENS)
-def test_the_guides_figures_are_on_the_rendered_page(
+def test_the_worked_examples_figures_are_on_the_rendered_page(
     page: Page, app_server: AppServer, case: LessonCase, golden: Golden
 ) -> None:
     lesson = LessonPage(page, app_server.url, case).open(**golden.query)

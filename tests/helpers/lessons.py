@@ -1,4 +1,4 @@
-"""The lessons, one row each: how to open them, what their slider is, and the guides' figures on them."""
+"""The lessons, one row each: how to open them, what their slider is, and the worked examples' figures on them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from course.waste_between.lesson import LESSON as WASTE_BETWEEN
 from course.waste_between.scene import BLOCK_SIZE, GAPS, fragmentation
 from course.what_is_cached.lesson import LESSON as WHAT_IS_CACHED
 from course.what_is_cached.scene import what_is_cached
-from course.words import FOX, GUIDE_REPLY, passage
+from course.words import EXAMPLE_REPLY, FOX, passage
 from views.lesson_picture import Picture
 from views.lessons import batch as batch_lesson
 from views.lessons.block_table import requests_in_order
@@ -90,8 +90,8 @@ def _pages_of_4() -> Scene:
     return pages(passage(24), 4, 1).scene
 
 
-def _guide_in_blocks_of_5() -> Scene:
-    return pages(GUIDE_REPLY, 5, 1).scene
+def _example_in_blocks_of_5() -> Scene:
+    return pages(EXAMPLE_REPLY, 5, 1).scene
 
 
 def _long_reply_in_blocks_of_16() -> Scene:
@@ -136,8 +136,8 @@ LESSONS = (
                 ("Stored: 7 tokens. Empty: 9 slots, 56 % of the reservation.",),
             ),
             Golden(
-                {"reserved": "32", "tokens": "14", "words": "the guide's reply"},
-                lambda: reservation(32, GUIDE_REPLY),
+                {"reserved": "32", "tokens": "14", "words": "a 14-word reply"},
+                lambda: reservation(32, EXAMPLE_REPLY),
                 14,
                 {"waste.num_held": "32", "waste.token_states": "14", "waste.num_empty": "18"},
                 ("Empty: 18 slots",),
@@ -179,8 +179,8 @@ LESSONS = (
                 ("11 tokens take 3 blocks of 4 slots. Empty: 1 slot", "At most 3 slots can be empty"),
             ),
             Golden(
-                {"block_size": "5", "tokens": "14", "words": "the guide's reply"},
-                _guide_in_blocks_of_5,
+                {"block_size": "5", "tokens": "14", "words": "a 14-word reply"},
+                _example_in_blocks_of_5,
                 14,
                 {"usage.num_tokens_written": "14", "usage.num_used_blocks": "3", "usage.num_empty_slots": "1"},
                 ("14 tokens take 3 blocks of 5 slots. Empty: 1 slot", "one region of 32 slots would leave 18 slots"),

@@ -1,4 +1,4 @@
-"""Counts of a pool's state: the guides' figures, sharing, empty tails, and what is left after the end."""
+"""Counts of a pool's state: the worked examples' figures, sharing, empty tails, and what is left after the end."""
 
 from __future__ import annotations
 

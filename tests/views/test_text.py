@@ -112,7 +112,7 @@ def test_every_event_that_moves_a_block_has_an_animation() -> None:
 
 
 class TestTables:
-    def test_the_block_table_of_the_guide(self) -> None:
+    def test_the_block_table_of_the_worked_example(self) -> None:
         table = tables.block_table_frame(fox().at(7), "A")
         assert list(zip(table["logical block"], table["physical block"], strict=True)) == [(0, 6), (1, 1), (2, 8)]
         assert list(table["written"]) == [4, 4, 1] and list(table["empty"]) == [0, 0, 3]

@@ -14,7 +14,7 @@ from course.growth.scene import growth
 from course.messages import Message, Plural
 from course.reserved_space.scene import reservation
 from course.scripted_engine import blocks_for
-from course.words import GUIDE_REPLY, passage, words_of
+from course.words import EXAMPLE_REPLY, passage, words_of
 from engine.baselines.fragmentation import waste
 from engine.i18n import N_, _, counted
 from engine.trace.state import CacheState
@@ -32,9 +32,9 @@ NUM_RESERVED = 32
 LARGEST_BLOCK, LONGEST_TEXT, LARGEST_PROMPT = 16, 400, 16
 BLOCK_SIZE = NumberRule("block_size", N_("Block size"), 1, LARGEST_BLOCK, 4)
 PROMPT = NumberRule("prompt", N_("Words of the prompt"), 1, LARGEST_PROMPT, 1)
-PASSAGE, GUIDE, CHAT, OWN = N_("running text"), N_("the guide's reply"), N_("a chat request"), N_("my own")
+PASSAGE, EXAMPLE, CHAT, OWN = N_("running text"), N_("a 14-word reply"), N_("a chat request"), N_("my own")
 LONG = N_("a long reply")
-TEXT = ChoiceRule("words", N_("Words"), (PASSAGE, LONG, GUIDE, CHAT, OWN))
+TEXT = ChoiceRule("words", N_("Words"), (PASSAGE, LONG, EXAMPLE, CHAT, OWN), formerly={"the guide's reply": EXAMPLE})
 LONG_REPLY = 128
 """Words of the long reply: enough to look up how many blocks a hundred tokens take."""
 IN_ORDER, SCATTERED = N_("in order"), N_("scattered")
@@ -45,7 +45,7 @@ DEFAULT_OWN = "To be or not to be that is the question"
 
 EXAMPLES: dict[str, dict[str, int | str]] = {
     N_("11 tokens in blocks of 4"): {"block_size": 4, "tokens": 11, "words": PASSAGE, "prompt": 1},
-    N_("14 words in blocks of 5"): {"block_size": 5, "tokens": 14, "words": GUIDE, "prompt": 1},
+    N_("14 words in blocks of 5"): {"block_size": 5, "tokens": 14, "words": EXAMPLE, "prompt": 1},
     N_("100 tokens in blocks of 16"): {"block_size": 16, "tokens": 100, "words": LONG, "prompt": 1},
     N_("The first of three chat requests"): {
         "block_size": 4,
@@ -91,8 +91,8 @@ def own_words(text: str) -> tuple[str, ...]:
 
 def words_to_store(choice: str, own: str) -> tuple[str, ...]:
     """The words of a choice; the running text when the reader has not written any."""
-    if choice == GUIDE:
-        return GUIDE_REPLY
+    if choice == EXAMPLE:
+        return EXAMPLE_REPLY
     if choice == CHAT:
         return CONVERSATION[0].words
     if choice == LONG:

@@ -7,7 +7,7 @@ import pandas as pd
 from course.messages import Message, Percent, Plural, fill
 from course.reserved_space.lesson import LESSON
 from course.reserved_space.scene import reservation, waste_of_replies
-from course.words import GUIDE_REPLY, passage
+from course.words import EXAMPLE_REPLY, passage
 from engine.i18n import N_, _
 from views.figures import Figure
 from views.lesson_picture import FrameTexts, Picture, picture
@@ -20,14 +20,14 @@ LONGEST_REPLY = 128
 """Tokens that the slider reaches in a large reservation."""
 
 RESERVATION = NumberRule("reserved", N_("Reservation"), 1, LARGEST_RESERVATION, 16)
-TEXTS = {N_("running text"): passage(LONGEST_REPLY), N_("the guide's reply"): GUIDE_REPLY}
-TEXT = ChoiceRule("words", N_("Words"), tuple(TEXTS))
+TEXTS = {N_("running text"): passage(LONGEST_REPLY), N_("a 14-word reply"): EXAMPLE_REPLY}
+TEXT = ChoiceRule("words", N_("Words"), tuple(TEXTS), formerly={"the guide's reply": "a 14-word reply"})
 TOKENS = "tokens"
 DEFAULT_TOKENS = 7
 
 EXAMPLES: dict[str, dict[str, int | str]] = {
     N_("7 tokens in 16 slots"): {"reserved": 16, "tokens": 7, "words": "running text"},
-    N_("14 words in 32 slots"): {"reserved": 32, "tokens": 14, "words": "the guide's reply"},
+    N_("14 words in 32 slots"): {"reserved": 32, "tokens": 14, "words": "a 14-word reply"},
     N_("A reply of 60, a limit of 2,048"): {"reserved": 2048, "tokens": 60, "words": "running text"},
 }
 
