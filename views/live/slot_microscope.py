@@ -77,7 +77,7 @@ def draw_microscope(session: EngineSession) -> None:
     caption = _("Keys and values of slot {slot}, layer {layer}, KV head {kv_head}, after step {step}").format(
         slot=slot, layer=layer, kv_head=kv_head, step=step
     )
-    draw_chart(_heatmap(view.key, view.value), _table(view.key, view.value), caption, key="slot_numbers")
+    draw_chart(slot_heatmap(view.key, view.value), _table(view.key, view.value), caption, key="slot_numbers")
 
 
 def _draw_token(state: CacheState, facts: Facts) -> None:
@@ -99,12 +99,15 @@ def _table(key: tuple[float, ...], value: tuple[float, ...]) -> pd.DataFrame:
     return pd.DataFrame({N_("Element"): range(len(key)), N_("Key"): key, N_("Value"): value})
 
 
-def _heatmap(key: tuple[float, ...], value: tuple[float, ...]) -> go.Figure:
-    """Two strips, each with a scale of its own, zero in the middle."""
+def slot_heatmap(key: tuple[float, ...], value: tuple[float, ...]) -> go.Figure:
+    """Key and value [head_dim] as two strips, each with a scale of its own, zero in the middle."""
     figure = go.Figure()
     for row, (name, vector) in enumerate(((_("Key"), key), (_("Value"), value))):
         largest = max(map(abs, vector)) or 1.0
-        bar = {"lenmode": "pixels", "len": 90, "y": 0.79 - 0.58 * row, "thickness": 12, "nticks": 3}
+        bar = {
+            "lenmode": "pixels", "len": 90, "y": 0.79 - 0.58 * row, "thickness": 12,
+            "tickvals": (-largest, 0, largest), "ticktext": (f"−{largest:.3g}", "0", f"{largest:.3g}"),
+        }  # fmt: skip
         figure.add_heatmap(
             z=[vector], y=[name], x=list(range(len(vector))), zmin=-largest, zmax=largest, colorscale=ORANGE_TO_BLUE,
             colorbar=bar, xaxis="x", yaxis=f"y{row + 1}", name=name,
