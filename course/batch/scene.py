@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import cycle, takewhile
 
-from course.paged_memory import PagedMemory
+from course.paged_arena import PagedArena
 from course.scene import Scene
 from course.scripted_engine import blocks_for
 from engine.baselines.arrivals import Arrival
@@ -58,7 +58,7 @@ def num_that_fit(
     """
     num_slots = len(requests) * num_reserved
     arena = Arena(num_slots, Trace(), Fixed(num_reserved))
-    memory = PagedMemory(num_slots // block_size, block_size, Trace())
+    memory = PagedArena(num_slots // block_size, block_size, Trace())
     for arrival in takewhile(arena.reserve, _arrivals(cycle(requests))):
         arena.append(arrival.request_id, arrival.num_output_tokens)
     for _arrival in takewhile(memory.store, _arrivals(cycle(requests))):
@@ -88,7 +88,7 @@ def blocks_side_by_side(requests: Batch, block_size: int, num_blocks: int) -> Sc
     The same arrivals as the contiguous half; step k stores request k with all its tokens.
     Raises ValueError when the pool is too small.
     """
-    memory = PagedMemory(num_blocks, block_size, Trace(info={"source": "engine, blocks by hand"}))
+    memory = PagedArena(num_blocks, block_size, Trace(info={"source": "engine, blocks by hand"}))
     for arrival in _arrivals(requests):
         memory.trace.step = arrival.arrival_step
         if not memory.store(arrival):

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from course.conversation import CONVERSATION, SECOND_TURN
-from course.paged_memory import PagedMemory
+from course.paged_arena import PagedArena
 from course.scene import Scene
 from course.waste_between.actions import Action, Add, Finish, parse_actions
 from engine.baselines.arrivals import Arrival
@@ -88,13 +88,13 @@ def on_pages(
     actions: Sequence[Action], num_blocks: int, block_size: int, words: Mapping[str, Sequence[str]] = NO_WORDS
 ) -> Scene:
     """The paged half: every request takes the blocks it needs, wherever they are."""
-    memory = PagedMemory(num_blocks, block_size, Trace(info={"source": "engine, blocks by hand"}))
+    memory = PagedArena(num_blocks, block_size, Trace(info={"source": "engine, blocks by hand"}))
     return _replay(actions, memory, memory.store, words)
 
 
 def _replay(
     actions: Sequence[Action],
-    memory: Arena | PagedMemory,
+    memory: Arena | PagedArena,
     add: Callable[[Arrival], object],
     words: Mapping[str, Sequence[str]],
 ) -> Scene:

@@ -25,7 +25,7 @@ from engine.trace.events import (
 from engine.trace.trace import Trace
 
 
-class PagedMemory:
+class PagedArena:
     """A pool of blocks and the requests that hold some. Everything is written to `trace`, stamped with its step."""
 
     def __init__(self, num_blocks: int, block_size: int, trace: Trace, free_order: Sequence[int] = ()) -> None:
