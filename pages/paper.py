@@ -40,7 +40,8 @@ def draw_figure() -> None:
             st.session_state["paper_run_here"] = record.key
         if st.session_state.get("paper_run_here") == record.key:
             measured = result_of(this.KEY, record.key, lambda: this.run_here(record, stored))
-            st.html(small(_("Run on this machine: one seed, fewer requests. The verdict is that of this run.")))
+            if measured:
+                st.html(small(_("Run on this machine: one seed, fewer requests. The verdict is that of this run.")))
     st.html(frame_table(this.quantities_frame(record, measured), _("The paper's numbers and ours")))
     st.html(small(_("Ours: the smallest and the largest of all traces or rounds. A claim holds if all reach it.")))
     for number, curve in enumerate(measured.curves if measured else ()):
