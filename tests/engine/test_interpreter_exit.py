@@ -12,7 +12,7 @@ from engine.model.interpreter_exit import Computing
 from tests.helpers.app_server import ROOT
 
 STEP_FOR_EVER = """
-import threading, torch
+import threading, time, torch
 from engine import Engine, EngineConfig, SamplingParams
 
 engine = Engine(EngineConfig(model="tiny-random", attention_backend="reference", num_blocks=64))
@@ -21,7 +21,8 @@ inside, run = threading.Event(), engine.components.runner.run
 
 def long_run(items):
     inside.set()
-    for _ in range(200_000):
+    end = time.monotonic() + 1  # less than the exit waits, however busy the machine
+    while time.monotonic() < end:
         torch.ones(1).view(1)
     return run(items)
 
