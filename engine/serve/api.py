@@ -1,4 +1,4 @@
-"""The routes: OpenAI's completions and chat completions, the model list, metrics, health, and emptying the cache."""
+"""The routes: OpenAI's completions and chat completions, and vLLM's for tokens, metrics, health and the cache."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from engine.model.tokenizer import Tokenizer
 from engine.outputs import RequestOutput
 from engine.serve.async_engine import AsyncEngine, EngineStoppedError
 from engine.serve.errors import ApiError
-from engine.serve.fields import LONGEST_NAME
+from engine.serve.fields import LONGEST_NAME, DetokenizeFields, TokenizeFields, read_fields
 from engine.serve.metrics import StatLogger, metrics_text
 from engine.serve.output_stream import OutputStream
 from engine.serve.protocol import MAX_BODY, CompletionRequest, parse_chat_request, parse_completion_request, read_json
@@ -48,6 +48,8 @@ class Api:
             Route("/v1/chat/completions", _with_error_responses(self.chat), methods=["POST"]),
             Route("/v1/models", self.models),
             Route("/v1/models/{name:path}", _with_error_responses(self.one_model)),
+            Route("/tokenize", _with_error_responses(self.tokenize), methods=["POST"]),
+            Route("/detokenize", _with_error_responses(self.detokenize), methods=["POST"]),
             Route("/metrics", self.metrics),
             Route("/health", _with_error_responses(self.health)),
             Route("/reset_prefix_cache", _with_error_responses(self.reset_prefix_cache), methods=["POST"]),
@@ -64,6 +66,26 @@ class Api:
         body = read_json(await _json_body(request))
         self._check_model(body.get("model"))
         return await self._respond(request, parse_chat_request(body, self.tokenizer, self.config))
+
+    async def tokenize(self, request: Request) -> Response:
+        """POST /tokenize: the token ids of a text."""
+        body = read_json(await _json_body(request))
+        self._check_model(body.get("model"))
+        fields = read_fields(body, TokenizeFields)
+        tokens = self.tokenizer.encode(fields.prompt, add_special_tokens=fields.add_special_tokens)
+        return JSONResponse({"count": len(tokens), "max_model_len": self.config.max_model_len, "tokens": tokens})
+
+    async def detokenize(self, request: Request) -> Response:
+        """POST /detokenize: the text of token ids."""
+        body = read_json(await _json_body(request))
+        self._check_model(body.get("model"))
+        fields = read_fields(body, DetokenizeFields)
+        foreign = next((token for token in fields.tokens if token >= self.tokenizer.vocab_size), None)
+        if foreign is not None:
+            raise ApiError(f"tokens holds {foreign}; this model's ids end at {self.tokenizer.vocab_size - 1}.",
+                           param="tokens")  # fmt: skip
+        text = self.tokenizer.decode(fields.tokens, skip_special_tokens=fields.skip_special_tokens)
+        return JSONResponse({"prompt": text})
 
     async def models(self, _request: Request) -> Response:
         """GET /v1/models: the one model that is served."""

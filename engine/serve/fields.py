@@ -12,6 +12,7 @@ from msgspec import Meta
 from engine.serve.errors import ApiError
 
 MAX_PROMPTS, MAX_SAMPLES, MAX_STOPS = 64, 128, 16
+MAX_TOKENS_DECODED = 1 << 16
 LONGEST_NAME = 100
 """Characters of a field's or a model's name that an error repeats."""
 
@@ -44,11 +45,16 @@ class StreamOptions(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     include_obfuscation: bool | None = None
 
 
-class Fields(msgspec.Struct, kw_only=True, frozen=True):
-    """What completions and chats have in common. The description of a field ends the sentence `NAME must be ...`."""
+class RequestFields(msgspec.Struct, kw_only=True, frozen=True):
+    """What every request has. The description of a field ends the sentence `NAME must be ...`."""
 
     required: ClassVar[str]
     model: Name | None = None
+
+
+class Fields(RequestFields, kw_only=True, frozen=True):
+    """What completions and chats have in common."""
+
     temperature: Annotated[float, Meta(ge=0, le=2, description="a number from 0 to 2")] = 1.0
     top_p: Annotated[float, Meta(gt=0, le=1, description="a number above 0 and at most 1")] = 1.0
     top_k: Annotated[int, Meta(ge=-1, le=1 << 31, description="a whole number from -1 to 2147483648")] = 0
@@ -95,6 +101,25 @@ class ChatFields(Fields, kw_only=True, frozen=True):
     continue_final_message: Flag = False
 
 
+class TokenizeFields(RequestFields, kw_only=True, frozen=True):
+    """POST /tokenize, for a text."""
+
+    required = "prompt"
+    prompt: Annotated[str, Meta(description="a text")]
+    add_special_tokens: Flag = True
+
+
+class DetokenizeFields(RequestFields, kw_only=True, frozen=True):
+    """POST /detokenize. `skip_special_tokens` is SGLang's; vLLM writes them out, and so does this server by default."""
+
+    required = "tokens"
+    tokens: Annotated[
+        list[Annotated[int, Meta(ge=0)]],
+        Meta(max_length=MAX_TOKENS_DECODED, description=f"a list of at most {MAX_TOKENS_DECODED} token ids"),
+    ]
+    skip_special_tokens: Flag = False
+
+
 class _TextPart(msgspec.Struct, forbid_unknown_fields=True):
     type: Literal["text"]
     text: str
@@ -113,7 +138,7 @@ class _Message(msgspec.Struct, forbid_unknown_fields=True):
     audio: None = None
 
 
-F = TypeVar("F", bound=Fields)
+F = TypeVar("F", bound=RequestFields)
 
 
 def read_fields(body: Mapping[str, Any], kind: type[F]) -> F:
@@ -121,9 +146,11 @@ def read_fields(body: Mapping[str, Any], kind: type[F]) -> F:
     types = _types(kind)
     values: dict[str, Any] = {}
     for name, value in body.items():
-        if value is None or name in WITHOUT_EFFECT or _asks_for_nothing(name, value):
+        if value is None:
             continue
         if name not in types:
+            if name in WITHOUT_EFFECT or _asks_for_nothing(name, value):
+                continue
             shown = name[:LONGEST_NAME]
             shown = shown if shown.isidentifier() else repr(shown)
             raise ApiError(f"{shown} is not supported by this server; leave it out.", param=shown, code="unsupported")
@@ -136,7 +163,7 @@ def read_fields(body: Mapping[str, Any], kind: type[F]) -> F:
     return kind(**values)
 
 
-def wrong_value(kind: type[Fields], name: str) -> ApiError:
+def wrong_value(kind: type[RequestFields], name: str) -> ApiError:
     """The error for a field with a value that it cannot have."""
     return ApiError(f"{name} must be {_description(_types(kind)[name])}.", param=name)
 
@@ -163,7 +190,7 @@ def _asks_for_nothing(name: str, value: Any) -> bool:
 
 
 @cache
-def _types(kind: type[Fields]) -> dict[str, Any]:
+def _types(kind: type[RequestFields]) -> dict[str, Any]:
     types = get_type_hints(kind, include_extras=True)
     return {name: types[name] for name in kind.__struct_fields__}
 

@@ -17,13 +17,21 @@ from starlette.testclient import TestClient
 from engine import EngineConfig
 from engine.admission import RequestRefusedError
 from engine.serve.errors import ApiError
-from engine.serve.fields import NEUTRAL, WITHOUT_EFFECT, ChatFields, CompletionFields
+from engine.serve.fields import (
+    NEUTRAL,
+    WITHOUT_EFFECT,
+    ChatFields,
+    CompletionFields,
+    DetokenizeFields,
+    TokenizeFields,
+)
 from engine.serve.server import make_app
 from tests.fuzz.nonsense import HOSTILE, json_values
 from tests.helpers.hash_model import hash_engine
 
 COMPLETIONS, CHAT, MODELS = "/v1/completions", "/v1/chat/completions", "/v1/models/"
-REQUIRED = {COMPLETIONS: "prompt", CHAT: "messages", MODELS: "model"}
+TOKENIZE, DETOKENIZE = "/tokenize", "/detokenize"
+REQUIRED = {COMPLETIONS: "prompt", CHAT: "messages", MODELS: "model", TOKENIZE: "prompt", DETOKENIZE: "tokens"}
 CONFIG = EngineConfig(block_size=2, num_blocks=24, max_model_len=40, max_num_seqs=6)
 TEMPLATE = (
     "{% for m in messages %}{% if m.role == 'tool' %}{{ raise_exception('No ' + m.content) }}{% endif %}"
@@ -57,8 +65,9 @@ stream_options = st.dictionaries(
     st.sampled_from(["include_usage", "include_obfuscation", "x", "\ud800"]), st.one_of(st.booleans(), json_values)
 )
 FIELDS = sorted(
-    {*CompletionFields.__struct_fields__, *ChatFields.__struct_fields__, *NEUTRAL, *WITHOUT_EFFECT, "no_such_field"}
-)
+    {name for kind in (CompletionFields, ChatFields, TokenizeFields, DetokenizeFields)
+     for name in kind.__struct_fields__} | {*NEUTRAL, *WITHOUT_EFFECT, "no_such_field"}
+)  # fmt: skip
 plausible = {
     "model": st.sampled_from(["m/1", "m/1", "m/2"]), "prompt": st.one_of(prompt_texts, token_ids), "messages": messages,
     "stream_options": stream_options, "stop": st.one_of(prompt_texts, st.lists(prompt_texts, max_size=20)),
@@ -70,10 +79,13 @@ plausible = {
 }  # fmt: skip
 
 
+paths = st.sampled_from([COMPLETIONS, CHAT, COMPLETIONS, CHAT, TOKENIZE, DETOKENIZE])
+
+
 @st.composite
 def bodies(draw: st.DrawFn, path: str) -> dict[str, Any]:
     """A request that can be served, with a few fields that are plausible and a few that are anything."""
-    asked = {"prompt": prompt_texts, "messages": st.lists(turns, min_size=1, max_size=2)}
+    asked = {"prompt": prompt_texts, "messages": st.lists(turns, min_size=1, max_size=2), "tokens": token_ids}
     body: dict[str, Any] = {REQUIRED[path]: draw(asked[REQUIRED[path]])}
     if draw(st.booleans()):
         body["stream"] = True
@@ -87,7 +99,7 @@ def bodies(draw: st.DrawFn, path: str) -> dict[str, Any]:
 @st.composite
 def damaged(draw: st.DrawFn) -> tuple[str, bytes]:
     """A body that was cut, or in which some bytes are others."""
-    path = draw(st.sampled_from([COMPLETIONS, CHAT]))
+    path = draw(paths)
     body = bytearray(json.dumps(draw(bodies(path))).encode())
     at = draw(st.integers(0, len(body)))
     return path, bytes(body[:at] + draw(st.binary(max_size=4)) + body[at + draw(st.integers(0, 99)) :])
@@ -102,7 +114,6 @@ def model_address(name: str) -> tuple[str, bytes]:
     return MODELS + "".join(f"%{byte:02X}" for byte in name.replace("\n", "").encode("utf-8", "replace")), b""
 
 
-paths = st.sampled_from([COMPLETIONS, CHAT])
 requests = st.one_of(
     paths.flatmap(lambda path: bodies(path).map(lambda body: written(path, body))),
     paths.flatmap(lambda path: bodies(path).map(lambda body: written(path, body))),
@@ -169,6 +180,9 @@ def try_a_request(asked: tuple[str, bytes]) -> None:
 def expect_a_whole_answer(path: str, body: bytes, text: str) -> None:
     if path.startswith(MODELS):
         assert json.loads(text)["id"] == "m/1"
+        return
+    if path in (TOKENIZE, DETOKENIZE):
+        assert isinstance(json.loads(text)["tokens" if path == TOKENIZE else "prompt"], list | str)
         return
     if not json.loads(body).get("stream"):
         assert all(choice["finish_reason"] for choice in json.loads(text)["choices"])

@@ -287,6 +287,48 @@ class TestChat:
         assert len(asked.stored) == (asked.num_prompt_tokens + 3) // 4
 
 
+class TestTokens:
+    """vLLM's routes: text to token ids and back."""
+
+    TEXT = "zwölf\n«x»"
+
+    def tokenize(self, served, **fields):
+        return post_json(http_address(served.url), "/tokenize", fields, seconds=30)
+
+    def detokenize(self, served, **fields):
+        return post_json(http_address(served.url), "/detokenize", fields, seconds=30)
+
+    def test_text_to_token_ids_and_back(self, served):
+        ids = list(self.TEXT.encode())
+        assert self.tokenize(served, prompt=self.TEXT) == {"count": 12, "max_model_len": 160, "tokens": ids}
+        assert self.detokenize(served, model=TINY, tokens=ids) == {"prompt": self.TEXT}
+        assert self.detokenize(served, tokens=[]) == {"prompt": ""}
+
+    def test_special_tokens_are_written_out_unless_they_are_to_be_skipped(self, served):
+        assert self.detokenize(served, tokens=[256, 97, 257]) == {"prompt": "<bos>a<eos>"}
+        assert self.detokenize(served, tokens=[256, 97, 257], skip_special_tokens=True) == {"prompt": "a"}
+
+    @pytest.mark.parametrize(
+        ("fields", "sentence"),
+        [
+            ({}, "tokens must be a list of at most 65536 token ids."),
+            ({"tokens": [1, -1]}, "tokens must be a list of at most 65536 token ids."),
+            ({"tokens": [[1]]}, "tokens must be a list of at most 65536 token ids."),
+            ({"tokens": [0] * 65_537}, "tokens must be a list of at most 65536 token ids."),
+            ({"tokens": [97, 258]}, "tokens holds 258; this model's ids end at 257."),
+            ({"tokens": [97], "model": "gpt-9"}, "The model 'gpt-9' is not served here;"),
+        ],
+    )
+    def test_what_cannot_be_detokenized_is_refused(self, served, fields, sentence):
+        with pytest.raises(HttpError) as error:
+            self.detokenize(served, **fields)
+        assert sentence in str(error.value)
+
+    def test_messages_are_not_tokenized(self, served):
+        with pytest.raises(HttpError, match="messages is not supported by this server; leave it out"):
+            self.tokenize(served, messages=[{"role": "user", "content": "x"}])
+
+
 class TestErrors:
     @pytest.mark.parametrize(
         ("fields", "param", "sentence"),
