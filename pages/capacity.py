@@ -12,7 +12,7 @@ from views.url_state import flush_url
 
 parts = side_by_side(_(CAPACITY.title))
 with parts.controls:
-    st.markdown(_("Choose a model and a GPU. Published start-ups of vLLM and SGLang come out of the same sums."))
+    st.markdown(_("Choose a model and a GPU. The same formula reproduces published start-up logs of vLLM and SGLang."))
     plan = draw_controls()
 if plan is not None:
     with parts.picture:

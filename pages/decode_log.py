@@ -15,14 +15,14 @@ parts = side_by_side(_(DECODE_LOG.title))
 with parts.controls:
     st.markdown(
         _(
-            "Paste what `vllm serve` or SGLang printed, or its `/metrics`. Lines about memory are "
-            "explained; all others "
-            "are left alone. The text stays in this tab: it is neither stored nor logged nor sent on."
+            "Paste the output of `vllm serve` or SGLang, or the text of `/metrics`. Lines about memory are "
+            "explained; other lines are left alone. The text stays in this tab's session: it is not stored, "
+            "logged or sent anywhere."
         )
     )
     draw_examples(LOG, EXAMPLES)
     text = pasted_text(LOG, _("Log or metrics"), next(iter(EXAMPLES.values())), height=190)
-    pick_into(LOG, _("Or a file of it"), ".log,.txt")
+    pick_into(LOG, _("Or open a log file"), ".log,.txt")
 log = decoded(text)
 with parts.picture:
     draw_picture(log)

@@ -14,8 +14,8 @@ parts = side_by_side(_(TRAFFIC.title))
 with parts.controls:
     st.markdown(
         _(
-            "Prompts as JSONL or ShareGPT, a trace of hash ids, a CSV of lengths, or options of vLLM's benchmark. "
-            "The text stays in this tab: it is neither stored nor logged nor sent on."
+            "Prompts as JSONL or ShareGPT, a trace of hash ids, a CSV of lengths, or the options of vLLM's "
+            "benchmark. The text stays in this tab's session: it is not stored, logged or sent anywhere."
         )
     )
     draw_examples(this.TRAFFIC, this.EXAMPLES)

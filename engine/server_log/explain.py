@@ -35,18 +35,18 @@ class Explanation:
 
 
 MORE_KV = Setting("--gpu-memory-utilization", "up", N_("more memory for the KV cache"))
-SHORTER = Setting("--max-model-len", "down", N_("one request of full length needs less; more of them fit"))
+SHORTER = Setting("--max-model-len", "down", N_("a full-length request needs less, so more of them fit"))
 SMALLER_STEPS = Setting("--max-num-batched-tokens", "down", N_("a lower activation peak, so more for the KV cache"))
 MORE_GPUS = Setting(
     "--tensor-parallel-size", "up", N_("weights and, up to the number of KV heads, the cache are split")
 )
-FP8_CACHE = Setting("--kv-cache-dtype fp8", "on", N_("half the bytes a token of 16 bits, so twice the tokens"))
+FP8_CACHE = Setting("--kv-cache-dtype fp8", "on", N_("half the bytes per token of 16 bits, so twice the tokens"))
 FEWER_SEQS = Setting("--max-num-seqs", "down", N_("fewer requests at once, so fewer preemptions"))
-CACHING = Setting("--enable-prefix-caching", "on", N_("equal beginnings of prompts are computed once"))
+CACHING = Setting("--enable-prefix-caching", "on", N_("common prefixes of prompts are computed once"))
 NO_GRAPHS = Setting("--enforce-eager", "on", N_("no CUDA graphs: their memory is free, decoding is slower"))
 SGL_FRACTION = Setting("--mem-fraction-static", "up", N_("more memory for weights and KV cache together"))
-SGL_CAUTION = Setting("--schedule-conservativeness", "up", N_("fewer requests are taken in, so fewer are retracted"))
-SGL_BOLDER = Setting("--schedule-conservativeness", "down", N_("more requests are taken in while memory is unused"))
+SGL_CAUTION = Setting("--schedule-conservativeness", "up", N_("fewer requests are admitted, so fewer are retracted"))
+SGL_BOLDER = Setting("--schedule-conservativeness", "down", N_("more requests are admitted while memory is unused"))
 SGL_RUNNING = Setting("--max-running-requests", "down", N_("fewer requests at once"))
 
 
@@ -67,12 +67,12 @@ def _weights(values: Values, start: ServerStart) -> Explanation:
     return Explanation(
         _("Weights"),
         (
-            _(
-                "The weights take {weights} of each GPU. What they leave is shared by activations and the KV cache."
-            ).format(weights=_gib(values["weights_gib"])),
+            _("The weights take {weights} on each GPU. Activations and the KV cache share the rest.").format(
+                weights=_gib(values["weights_gib"])
+            ),
         ),
         (MORE_GPUS, Setting("--quantization", "on", N_("smaller weights leave more for the KV cache"))),
-        _("The line may say GB: it counts 1,024 × 1,024 × 1,024 bytes, as GiB does."),
+        _("The line may say GB, but it means GiB: units of 1,024 × 1,024 × 1,024 bytes."),
     )
 
 
@@ -85,7 +85,7 @@ def _max_model_len(values: Values, start: ServerStart) -> Explanation:
             ),
         ),
         (SHORTER,),
-        _("Nothing is reserved for this length: a request takes blocks as it grows."),
+        _("Nothing is reserved for this length: a request takes blocks only as it grows."),
     )
 
 
@@ -94,8 +94,8 @@ def _chunked_prefill(values: Values, start: ServerStart) -> Explanation:
         _("Tokens in one step"),
         (
             _(
-                "A step computes at most {n}. The profile run measures activations at this number, so it decides how "
-                "much they take from the KV cache."
+                "A step computes at most {n}. The profile run measures activation memory at this size, so it "
+                "decides how much is left for the KV cache."
             ).format(n=tokens_counted(int(values["num_batched"]))),
         ),
         (SMALLER_STEPS,),
@@ -103,7 +103,7 @@ def _chunked_prefill(values: Values, start: ServerStart) -> Explanation:
 
 
 def _profile(values: Values, start: ServerStart) -> Explanation:
-    sentences = [_("The server ran one step of the largest size and measured its memory.")]
+    sentences = [_("The server ran one step of the largest size and measured its peak memory.")]
     if {"peak_gib", "non_torch_gib", "kv_gib", "utilization"} <= values.keys():
         sentences.append(
             _(
@@ -122,24 +122,23 @@ def _profile(values: Values, start: ServerStart) -> Explanation:
 
 def _budget(values: Values, start: ServerStart) -> Explanation:
     return Explanation(
-        _("What the server may fill"),
+        _("Memory the server may use"),
         (
             _("{total} × {share} = {budget}: weights, activations and the KV cache share it.").format(
                 total=_gib(values["total_gib"]), share=values["utilization"], budget=_gib(values["budget_gib"])
             ),
         ),
         (MORE_KV,),
-        _("CUDA graphs of this version are recorded later and come on top of it."),
+        _("This version captures CUDA graphs later; they come on top."),
     )
 
 
 def _parts(values: Values, start: ServerStart) -> Explanation:
     return Explanation(
-        _("How the memory is divided"),
+        _("How memory is divided"),
         (
             _(
-                "Weights {weights}, other libraries {other}, activations at their peak {peak}; {kv} are left "
-                "for the KV cache."
+                "Weights {weights}, other libraries {other}, peak activations {peak}; {kv} is left for the KV cache."
             ).format(
                 weights=_gib(values["weights_gib"]),
                 other=_gib(values["non_torch_gib"]),
@@ -154,22 +153,27 @@ def _parts(values: Values, start: ServerStart) -> Explanation:
 
 def _available(values: Values, start: ServerStart) -> Explanation:
     if float(values["kv_gib"]) <= 0:
-        sentence = _("Nothing is left for the KV cache: weights and activations need all that the server may fill.")
+        sentence = _(
+            "Nothing is left for the KV cache: weights and activations need all the memory the server may use."
+        )
     else:
-        sentence = _("On each GPU {kv} are left for the KV cache, after weights, activations and a reserve.").format(
+        sentence = _("On each GPU, {kv} is left for the KV cache after weights, activations and a reserve.").format(
             kv=_gib(values["kv_gib"])
         )
     return Explanation(
         _("Memory for the KV cache"),
         (sentence, *_per_token(start)),
         (MORE_KV, SMALLER_STEPS, FP8_CACHE, MORE_GPUS),
-        _("It is taken whole at the start, whatever the load: a server with one short request holds the same memory."),
+        _(
+            "All of it is allocated at start-up, whatever the load: a server with one short request holds as "
+            "much memory."
+        ),
     )
 
 
 def _startup_summary(values: Values, start: ServerStart) -> Explanation:
     sentences = [
-        _("{free} of {total} were free at the start; the server may fill {budget}, a share of {share}.").format(
+        _("{free} of {total} was free at the start; the server may use {budget}, a share of {share}.").format(
             free=_gib(values["free_gib"]),
             total=_gib(values["total_gib"]),
             budget=_gib(values["budget_gib"]),
@@ -179,9 +183,9 @@ def _startup_summary(values: Values, start: ServerStart) -> Explanation:
     if "activation_gib" in values:
         used = values["consumed_gib"] if "consumed_gib" in values else values["weights_gib"]
         sentences.append(
-            _(
-                "Weights, and what the line counts with them, take {used}; activations take {peak} at their peak."
-            ).format(used=_gib(used), peak=_gib(values["activation_gib"]))
+            _("Weights, and what this line counts with them, take {used}; peak activations take {peak}.").format(
+                used=_gib(used), peak=_gib(values["activation_gib"])
+            )
         )
     if "graphs_gib" in values:
         sentences.append(_("CUDA graphs take {graphs}.").format(graphs=_gib(values["graphs_gib"])))
@@ -189,36 +193,42 @@ def _startup_summary(values: Values, start: ServerStart) -> Explanation:
         _("Memory after the start"),
         tuple(sentences),
         (MORE_KV,),
-        _("The share is of the whole GPU, not of what was free: other processes on it count as well."),
+        _("The share is of the whole GPU, not of its free memory: what other processes use counts against it."),
     )
 
 
 def _kv_suggestion(values: Values, start: ServerStart) -> Explanation:
     sentences = [
-        _("Set to {amount}, the KV cache would take all that is left of this GPU.").format(
+        _("Set to {amount}, the KV cache would take all that is left on this GPU.").format(
             amount=_gib(values["full_gib"])
         )
     ]
     if "kv_gib" in values:
         sentences.append(_("Now it takes {kv}.").format(kv=_gib(values["kv_gib"])))
     return Explanation(
-        _("A larger KV cache is possible"),
+        _("The KV cache could be larger"),
         tuple(sentences),
         (
             Setting(
                 "--kv-cache-memory-bytes", "up", N_("sets the size itself; --gpu-memory-utilization is not used then")
             ),
         ),
-        _("The number belongs to this GPU, model and load: elsewhere it may not fit, and the server does not start."),
+        _(
+            "The number holds for this GPU, model and load only: elsewhere it may not fit, and the server does "
+            "not start."
+        ),
     )
 
 
 def _graphs(values: Values, start: ServerStart) -> Explanation:
     return Explanation(
         _("CUDA graphs"),
-        (_("The recorded graphs take {graphs}.").format(graphs=_gib(values["graphs_gib"])),),
+        (_("The captured graphs take {graphs}.").format(graphs=_gib(values["graphs_gib"])),),
         (NO_GRAPHS, FEWER_SEQS),
-        _("In versions that record them after the cache is made, this memory is not part of gpu_memory_utilization."),
+        _(
+            "In versions that capture them after allocating the cache, this memory is not part of "
+            "gpu_memory_utilization."
+        ),
     )
 
 
@@ -226,9 +236,9 @@ def _graph_pool(values: Values, start: ServerStart) -> Explanation:
     return Explanation(
         _("CUDA graphs"),
         (
-            _("The graphs take {graphs}; {estimated} had been set aside for them before the cache was made.").format(
-                graphs=_gib(values["graphs_gib"]), estimated=_gib(values["estimated_gib"])
-            ),
+            _(
+                "The graphs take {graphs}; {estimated} had been set aside for them before the cache was allocated."
+            ).format(graphs=_gib(values["graphs_gib"]), estimated=_gib(values["estimated_gib"])),
         ),
         (NO_GRAPHS,),
     )
@@ -238,7 +248,7 @@ def _graph_estimate(values: Values, start: ServerStart) -> Explanation:
     return Explanation(
         _("CUDA graphs, estimated"),
         (
-            _("{estimated} are set aside for graphs, so the KV cache is smaller by that.").format(
+            _("{estimated} is set aside for graphs, so the KV cache is smaller by as much.").format(
                 estimated=_gib(values["estimated_gib"])
             ),
         ),
@@ -261,7 +271,7 @@ def _blocks(values: Values, start: ServerStart) -> Explanation:
     ]
     if "num_cpu_blocks" in values:
         sentences.append(
-            _("{blocks} lie in CPU memory, for requests that are swapped out.").format(
+            _("{blocks} are in CPU memory, for swapped-out requests.").format(
                 blocks=blocks_counted(int(values["num_cpu_blocks"]))
             )
         )
@@ -272,23 +282,22 @@ def _override(values: Values, start: ServerStart) -> Explanation:
     return Explanation(
         _("Size of the pool, set by hand"),
         (
-            _("The server would have made {profiled}; it was told to make {blocks}.").format(
+            _("Profiling allowed {profiled}; the override sets {blocks}.").format(
                 profiled=blocks_counted(int(values["profiled"])), blocks=blocks_counted(int(values["num_blocks"]))
             ),
         ),
-        (Setting("--num-gpu-blocks-override", "off", N_("the measured size is used again")),),
+        (Setting("--num-gpu-blocks-override", "off", N_("the profiled size is used again")),),
     )
 
 
 def _kv_size(values: Values, start: ServerStart) -> Explanation:
     tokens = int(values["num_tokens"])
-    sentences = [_("All requests together may hold {tokens} here.").format(tokens=tokens_counted(tokens))]
+    sentences = [_("All requests together can hold {tokens}.").format(tokens=tokens_counted(tokens))]
     if start.is_hybrid and start.usable_tokens is not None and abs(start.usable_tokens - tokens) > tokens // 100:
         sentences.append(
             _(
-                "Layers of several kinds share this pool, and this version counts its tokens as if each kind "
-                "had an equal "
-                "part. By the concurrency, requests of full length can hold about {usable}."
+                "Layers of several kinds share this pool, and this version counts tokens as if each kind had "
+                "an equal part. Going by the concurrency, full-length requests can hold about {usable}."
             ).format(usable=tokens_counted(_rounded(start.usable_tokens)))
         )
     elif start.num_blocks is not None:
@@ -301,7 +310,9 @@ def _kv_size(values: Values, start: ServerStart) -> Explanation:
         _("Size of the pool, in tokens"),
         (*sentences, *_per_token(start)),
         (MORE_KV, FP8_CACHE, MORE_GPUS),
-        _(_COPIES) if not start.is_hybrid else _("With layers of several kinds, tokens times bytes is not the memory."),
+        _(_COPIES)
+        if not start.is_hybrid
+        else _("With layers of several kinds, tokens times bytes per token is not the memory."),
     )
 
 
@@ -313,11 +324,11 @@ def _concurrency(values: Values, start: ServerStart) -> Explanation:
         )
     ]
     if times < 1:
-        sentences.append(_("It does not hold even one: the server refuses to start."))
+        sentences.append(_("That is less than one, so the server refuses to start."))
     elif start.usable_tokens is not None:
         shorter = max(longest // 10, 1)
         sentences.append(
-            _("Of requests of {shorter}, {count} fit.").format(
+            _("At {shorter} each, {count} fit.").format(
                 shorter=tokens_counted(shorter),
                 count=counted("{n} request", "{n} requests", start.usable_tokens // shorter),
             )
@@ -327,8 +338,8 @@ def _concurrency(values: Values, start: ServerStart) -> Explanation:
         tuple(sentences),
         (MORE_KV, SHORTER, FP8_CACHE),
         _(
-            "It is no limit on requests: shorter ones fit in larger number, up to max_num_seqs. And it is "
-            "no promise of speed."
+            "It is not a limit on requests: more of the shorter ones fit, up to max_num_seqs. Nor is it a "
+            "promise of speed."
         ),
     )
 
@@ -338,13 +349,12 @@ def _attention_block(values: Values, start: ServerStart) -> Explanation:
         _("Block size of a hybrid model"),
         (
             _(
-                "A block holds {n}: it was made as large as the state of a linear-attention layer, so that both "
-                "kinds of "
-                "layers take blocks from one pool."
+                "A block holds {n}: it was made as large as the state of a linear-attention layer, so that "
+                "both kinds of layers can share one pool."
             ).format(n=tokens_counted(int(values["attention_block"]))),
         ),
         (),
-        _("Prefixes are found again in whole blocks: shorter common beginnings than this are never shared."),
+        _("Prefix caching works in whole blocks: a common prefix shorter than this is never shared."),
     )
 
 
@@ -352,7 +362,7 @@ def _mamba_padding(values: Values, start: ServerStart) -> Explanation:
     return Explanation(
         _("Padding of linear-attention state"),
         (
-            _("The state of a layer is stored {percent} larger than it is, to fill a block.").format(
+            _("The state of a layer is padded by {percent} to fill a block.").format(
                 percent=_percent(values["percent"])
             ),
         ),
@@ -364,8 +374,8 @@ def _padding_layers(values: Values, start: ServerStart) -> Explanation:
         _("Padding of layer groups"),
         (
             _(
-                "Groups of layers must be equally large, so {n} are added that store nothing; at most {percent} "
-                "of the cache is lost."
+                "Groups of layers must be equally large, so {n} of padding are added; at most {percent} of "
+                "the cache is lost."
             ).format(
                 n=counted("{n} layer", "{n} layers", int(values["num_layers"])), percent=_percent(values["percent"])
             ),
@@ -378,12 +388,11 @@ def _no_hybrid(values: Values, start: ServerStart) -> Explanation:
         _("Sliding windows save no memory here"),
         (
             _(
-                "Layers with a sliding window keep every token's keys and values, as if they read them all; a "
-                "request takes "
-                "as much as with full attention."
+                "Layers with a sliding window keep the keys and values of every token, so a request takes as "
+                "much as with full attention."
             ),
         ),
-        (Setting("--disable-hybrid-kv-cache-manager", "off", N_("windows free the blocks behind them")),),
+        (Setting("--disable-hybrid-kv-cache-manager", "off", N_("blocks behind the window are freed")),),
     )
 
 
@@ -395,7 +404,7 @@ def _too_long_tokens(values: Values, start: ServerStart) -> Explanation:
     return Explanation(
         _("One request does not fit: the server stops"),
         (
-            _("A request may have {longest}, and the pool holds {tokens}.").format(
+            _("A request may have {longest}, but the pool holds {tokens}.").format(
                 longest=tokens_counted(longest), tokens=tokens_counted(tokens)
             ),
         ),
@@ -406,7 +415,7 @@ def _too_long_tokens(values: Values, start: ServerStart) -> Explanation:
 
 def _too_long_memory(values: Values, start: ServerStart) -> Explanation:
     sentences = [
-        _("One request of {longest} needs {needed}, and {kv} are there.").format(
+        _("One request of {longest} needs {needed}, but only {kv} is available.").format(
             longest=tokens_counted(int(values["max_model_len"])),
             needed=_gib(values["needed_gib"]),
             kv=_gib(values["kv_gib"]),
@@ -419,34 +428,34 @@ def _too_long_memory(values: Values, start: ServerStart) -> Explanation:
         tuple(sentences),
         (MORE_KV, SHORTER, FP8_CACHE, MORE_GPUS),
         _(
-            "The precision of the cache is counted. What may have changed is the memory: activations take "
-            "more at a longer max_model_len."
+            "The precision of the cache is already counted. What may differ from the last start is the "
+            "memory: activations take more at a longer max_model_len."
         ),
     )
 
 
 def _no_memory(values: Values, start: ServerStart) -> Explanation:
     return Explanation(
-        _("No memory for the cache: the server stops"),
-        (_("Weights and activations need all that the server may fill; not one block is left."),),
+        _("No memory left for the cache: the server stops"),
+        (_("Weights and activations need all the memory the server may use; not one block is left."),),
         (MORE_KV, MORE_GPUS, SMALLER_STEPS, SHORTER),
     )
 
 
 def _out_of_memory(values: Values, start: ServerStart) -> Explanation:
     return Explanation(
-        _("Out of memory outside of the cache"),
+        _("Out of memory outside the cache"),
         (
             _(
-                "PyTorch could not get {amount} more. The KV cache has its memory since the start; this is for "
-                "the computation."
+                "PyTorch could not allocate {amount} more. The KV cache was allocated at start-up; this is "
+                "memory for the computation."
             ).format(amount=values["amount"]),
         ),
         (
             Setting("--gpu-memory-utilization", "down", N_("a smaller cache leaves room for the computation")),
             SMALLER_STEPS,
         ),
-        _("It is not the KV cache that is full: then requests wait or are preempted, and nothing fails."),
+        _("This is not a full KV cache: when that is full, requests wait or are preempted, and nothing fails."),
     )
 
 
@@ -455,7 +464,7 @@ def _out_of_memory(values: Values, start: ServerStart) -> Explanation:
 
 def _stats(values: Values, start: ServerStart) -> Explanation:
     sentences = [
-        _("{running} running, {waiting} waiting; {usage} of the blocks are in use by requests that run.").format(
+        _("{running} running, {waiting} waiting; running requests hold {usage} of the blocks.").format(
             running=counted("{n} request", "{n} requests", int(values["running"])),
             waiting=values["waiting"],
             usage=_percent(values["usage"]),
@@ -464,15 +473,15 @@ def _stats(values: Values, start: ServerStart) -> Explanation:
     if int(values["waiting"]) and float(values["usage"]) < 90:
         sentences.append(
             _(
-                "Requests wait although blocks are free: another limit holds them back, such as tokens per step "
-                "or max_num_seqs."
+                "Requests wait although blocks are free: another limit holds them back, such as "
+                "max_num_batched_tokens or max_num_seqs."
             )
         )
     elif int(values["waiting"]):
         sentences.append(_("Requests wait because the pool is nearly full."))
     if "hit_rate" in values:
         sentences.append(
-            _("Of the prompt tokens looked up lately, {rate} were found in the cache.").format(
+            _("Of the prompt tokens looked up lately, {rate} were cache hits.").format(
                 rate=_percent(values["hit_rate"])
             )
         )
@@ -481,9 +490,9 @@ def _stats(values: Values, start: ServerStart) -> Explanation:
         tuple(sentences),
         (FEWER_SEQS, MORE_KV, CACHING),
         _(
-            "A high figure is no goal: it says how many blocks requests hold now. Cached blocks that no "
-            "request holds count "
-            "as free. A preempted request that finds its own blocks again raises the hit rate, too."
+            "High usage is not a goal: it says how many blocks requests hold now. Cached blocks that no "
+            "request holds count as free. A preempted request that hits its own blocks again raises the hit "
+            "rate, too."
         ),
     )
 
@@ -492,27 +501,27 @@ def _hit_rates(values: Values, start: ServerStart) -> Explanation:
     return Explanation(
         _("Prefix cache hit rate"),
         (
-            _("{gpu} of the lookups were found in GPU memory, {cpu} in CPU memory.").format(
+            _("{gpu} of the lookups hit in GPU memory, {cpu} in CPU memory.").format(
                 gpu=_percent(values["hit_rate"]), cpu=_percent(values["cpu_hit_rate"])
             ),
         ),
         (CACHING,),
         _(
-            "The share in CPU memory is of lookups there, which are fewer: it may be high while nearly "
-            "nothing is shared."
+            "The CPU share is of the lookups that reach CPU memory, which are fewer: it may be high while "
+            "hardly anything is shared."
         ),
     )
 
 
 def _preempted(values: Values, start: ServerStart) -> Explanation:
     sentences = [
-        _("A request gave up its blocks, because others needed them to go on. It is computed again later.")
+        _("A request gave up its blocks because others needed them to go on. It is recomputed later.")
         if values["mode"] == "RECOMPUTE"
-        else _("A request's blocks were copied to CPU memory, because others needed room. They come back later.")
+        else _("A request's blocks were copied to CPU memory because others needed room. They are copied back later.")
     ]
     if "count" in values:
         sentences.append(
-            _("{n} since the start, at least.").format(
+            _("At least {n} since the start.").format(
                 n=counted("{n} preemption", "{n} preemptions", int(values["count"]))
             )
         )
@@ -521,9 +530,8 @@ def _preempted(values: Values, start: ServerStart) -> Explanation:
         tuple(sentences),
         (MORE_KV, FEWER_SEQS, MORE_GPUS, FP8_CACHE),
         _(
-            "The line is printed for every 50th preemption: 1, 51, 101. Three lines are more than a hundred "
-            "preemptions. Its "
-            "answers are the same as without, only later; newer versions count them in "
+            "The line is printed for every 50th preemption only: 1, 51, 101. Three lines mean more than a "
+            "hundred preemptions. Answers are the same, only later. Newer versions report preemptions in "
             "vllm:num_preemptions_total alone."
         ),
     )
@@ -535,23 +543,23 @@ def _preempted(values: Values, start: ServerStart) -> Explanation:
 def _sgl_weights(values: Values, start: ServerStart) -> Explanation:
     sentences = []
     if "weights_gib" in values:
-        sentences.append(_("The weights take {weights} of each GPU.").format(weights=_gib(values["weights_gib"])))
-    sentences.append(_("{left} of it are free.").format(left=_gib(values["left_gib"])))
+        sentences.append(_("The weights take {weights} on each GPU.").format(weights=_gib(values["weights_gib"])))
+    sentences.append(_("{left} is free.").format(left=_gib(values["left_gib"])))
     return Explanation(_("Weights"), tuple(sentences), (SGL_FRACTION, Setting("--tp-size", "up", MORE_GPUS.effect)))
 
 
 def _sgl_pool(values: Values, start: ServerStart) -> Explanation:
     tokens = int(values["num_tokens"])
-    sentences = [_("All requests together may hold {tokens} here.").format(tokens=tokens_counted(tokens))]
+    sentences = [_("All requests together can hold {tokens}.").format(tokens=tokens_counted(tokens))]
     if "k_gib" in values:
         sentences.append(
-            _("Keys take {k} and values {v} of each GPU.").format(k=_gib(values["k_gib"]), v=_gib(values["v_gib"]))
+            _("Keys take {k} and values {v} on each GPU.").format(k=_gib(values["k_gib"]), v=_gib(values["v_gib"]))
         )
     return Explanation(
         _("Size of the pool, in tokens"),
         (*sentences, *_per_token(start)),
         (SGL_FRACTION, Setting("--kv-cache-dtype fp8_e4m3", "on", FP8_CACHE.effect)),
-        _("GB counts as GiB here. Each GPU prints the line for its own part: the tokens are not to be added up."),
+        _("GB means GiB here. Each GPU prints the line for its own part: do not add the tokens up."),
     )
 
 
@@ -559,27 +567,31 @@ def _sgl_windows(values: Values, start: ServerStart) -> Explanation:
     return Explanation(
         _("Two pools: full attention and sliding windows"),
         (
-            _("Layers with full attention hold {full}, layers with a window {window}.").format(
+            _("Layers with full attention hold {full}, layers with a sliding window {window}.").format(
                 full=tokens_counted(int(values["num_tokens"])), window=tokens_counted(int(values["window_tokens"]))
             ),
         ),
-        (Setting("--swa-full-tokens-ratio", "down", N_("a smaller window pool, so a larger one for full attention")),),
-        _("Each pool has a usage of its own; the fuller one decides."),
+        (
+            Setting(
+                "--swa-full-tokens-ratio", "down", N_("a smaller pool for windows, so a larger one for full attention")
+            ),
+        ),
+        _("Each pool has its own usage; the fuller one is the limit."),
     )
 
 
 def _sgl_pool_end(values: Values, start: ServerStart) -> Explanation:
     return Explanation(
-        _("What the pool leaves"),
-        (_("{left} of each GPU are left, for activations and CUDA graphs.").format(left=_gib(values["left_gib"])),),
+        _("Memory left by the pool"),
+        (_("{left} is left on each GPU for activations and CUDA graphs.").format(left=_gib(values["left_gib"])),),
         (SGL_FRACTION,),
     )
 
 
 def _sgl_graphs(values: Values, start: ServerStart) -> Explanation:
-    sentences = [_("{left} of each GPU are left after the graphs.").format(left=_gib(values["left_gib"]))]
+    sentences = [_("{left} is left on each GPU after the graphs.").format(left=_gib(values["left_gib"]))]
     if "graphs_gib" in values:
-        sentences.insert(0, _("The recorded graphs take {graphs}.").format(graphs=_gib(values["graphs_gib"])))
+        sentences.insert(0, _("The captured graphs take {graphs}.").format(graphs=_gib(values["graphs_gib"])))
     return Explanation(
         _("CUDA graphs"), tuple(sentences), (Setting("--cuda-graph-max-bs", "down", N_("fewer graphs, less memory")),)
     )
@@ -594,13 +606,13 @@ def _sgl_limits(values: Values, start: ServerStart) -> Explanation:
         _("At most {n} run at once.").format(n=counted("{n} request", "{n} requests", int(values["max_running"]))),
     ]
     if "left_gib" in values:
-        sentences.append(_("{left} of each GPU are left beside the pool.").format(left=_gib(values["left_gib"])))
+        sentences.append(_("{left} is left on each GPU beside the pool.").format(left=_gib(values["left_gib"])))
     return Explanation(
         _("Limits of the server"),
         tuple(sentences),
         (SGL_FRACTION, SGL_RUNNING),
         _(
-            "max_running_requests is not what fits: it limits short requests, memory limits long ones. "
+            "max_running_requests is not how many fit: it limits short requests, memory limits long ones. "
             "available_gpu_mem is what is left after the pool, not the pool."
         ),
     )
@@ -609,7 +621,7 @@ def _sgl_limits(values: Values, start: ServerStart) -> Explanation:
 def _sgl_prefill(values: Values, start: ServerStart) -> Explanation:
     new, cached = int(values["new_tokens"]), int(values["cached_tokens"])
     sentences = [
-        _("Of the {tokens} of this batch, {cached} were found in the cache: {own}.").format(
+        _("Of the {tokens} in this batch, {cached} were cache hits: {own}.").format(
             tokens=tokens_counted(new + cached),
             cached=f"{cached:,}",
             own=f"{100 * cached / max(new + cached, 1):.1f} %",
@@ -624,11 +636,11 @@ def _sgl_prefill(values: Values, start: ServerStart) -> Explanation:
             )
         )
     return Explanation(
-        _("A batch of prompts"),
+        _("A prefill batch"),
         tuple(sentences),
         (SGL_BOLDER, SGL_FRACTION),
         _(
-            "The printed cache hit rate counts all batches since the start. The usage is taken before the "
+            "The printed cache hit rate is over all batches since the start. Usage is taken before the "
             "batch, so it lags behind."
         ),
     )
@@ -646,68 +658,70 @@ def _sgl_decode(values: Values, start: ServerStart) -> Explanation:
     if start.pool_bounds is not None and start.num_tokens is None:
         low, high = start.pool_bounds
         sentences.append(
-            _("By the lines of this kind, the pool has between {low} and {high}.").format(
+            _("Going by lines of this kind, the pool holds between {low} and {high}.").format(
                 low=f"{low:,.0f}", high=tokens_counted(round(high))
             )
         )
     if "window_usage" in values:
         sentences.append(
-            _("Of the pool for sliding windows, {usage} is in use.").format(
+            _("{usage} of the sliding-window pool is in use.").format(
                 usage=f"{100 * float(values['window_usage']):.0f} %"
             )
         )
     if int(values.get("waiting", 0)):
         sentences.append(counted("{n} request waits.", "{n} requests wait.", int(values["waiting"])))
     return Explanation(
-        _("A step of running requests"),
+        _("A decode batch"),
         tuple(sentences),
         (SGL_FRACTION, SGL_BOLDER) if usage < 0.9 else (SGL_FRACTION, SGL_CAUTION),
-        _("Cached tokens that no request holds may be left out: the pool can be full of them while this is low."),
+        _("Cached tokens that no request holds may not count: the pool can be full of them while this is low."),
     )
 
 
 def _sgl_retract(values: Values, start: ServerStart) -> Explanation:
     sentences = [
         counted(
-            "{n} running request gave up its tokens because the pool was full. It goes back to the queue.",
-            "{n} running requests gave up their tokens because the pool was full. They go back to the queue.",
+            "{n} running request gave up its tokens because the pool was full, and went back to the queue.",
+            "{n} running requests gave up their tokens because the pool was full, and went back to the queue.",
             int(values.get("retracted", 1)),
         )
     ]
     if "new_ratio" in values:
         sentences.append(
             _(
-                "From now on {new} of each request's longest output is counted when one is taken in; it was {old}."
+                "From now on, {new} of each request's maximum output is counted when one is admitted; it was {old}."
             ).format(new=values["new_ratio"], old=values["old_ratio"])
         )
     return Explanation(
         _("Retraction"),
         tuple(sentences),
         (SGL_CAUTION, SGL_RUNNING, SGL_FRACTION),
-        _("Now and then is normal. Nothing is lost: what was cached is found again, the rest is computed again."),
+        _("Once in a while is normal. Nothing is lost: what is still cached is hit again, the rest is recomputed."),
     )
 
 
 # -- /metrics --
 
 _METRIC_TEXTS: Mapping[str, str] = {
-    "running": N_("Requests that run now."),
-    "waiting": N_("Requests that wait for memory or for a place in a step."),
+    "running": N_("Requests running now."),
+    "waiting": N_("Requests waiting for memory or for a place in a step."),
     "usage": N_("The share of the pool that requests hold, from 0 to 1."),
     "cpu_usage": N_("The share of the blocks in CPU memory that is in use, from 0 to 1."),
     "window_usage": N_("The share of the pool for sliding windows that requests hold, from 0 to 1."),
     "queries": N_("Prompt tokens looked up in the prefix cache since the start."),
-    "hits": N_("Prompt tokens found in the cache since the start. Divided by those looked up it is the hit rate."),
+    "hits": N_("Prompt tokens found in the cache since the start. Divided by those looked up, it gives the hit rate."),
     "hit_rate": N_("The share of prompt tokens found in the cache, from 0 to 1."),
     "preemptions": N_("How often a running request had to give up its memory since the start."),
     "config": N_("How the pool was made; the value is always 1."),
-    "prompt_tokens": N_("Prompt tokens since the start. It says nothing of memory, but hits are counted against it."),
-    "pool": N_("Tokens that the pool holds, of all requests together."),
+    "prompt_tokens": N_(
+        "Prompt tokens since the start. It says nothing about memory, but hits are counted against it."
+    ),
+    "pool": N_("Tokens that the pool can hold, over all requests."),
     "prefill_limit": N_("Prompt tokens that one batch may compute."),
-    "running_limit": N_("Places for running requests. Memory may allow fewer, if they are long."),
+    "running_limit": N_("Slots for running requests. Memory may allow fewer if they are long."),
     "max_model_len": N_("Tokens that one request may have, prompt and output together."),
     "held_tokens": N_("Tokens that requests hold in the pool now."),
-    "available_tokens": N_("Tokens for which the pool has empty room."),
+    "available_tokens": N_("Tokens for which the pool has free room."),
     "evictable_tokens": N_("Cached tokens that no request holds: they are evicted when room is needed."),
 }
 _METRIC_SETTINGS: Mapping[str, tuple[Setting, ...]] = {
@@ -720,11 +734,11 @@ _METRIC_SETTINGS: Mapping[str, tuple[Setting, ...]] = {
 }
 _METRIC_MISREAD: Mapping[str, str] = {
     "usage": N_(
-        "Despite a name with perc in it the value goes from 0 to 1. Ranks of one server print copies: do not add them."
+        "Although its name says perc, the value goes from 0 to 1. Ranks of one server print copies: do not add them up."
     ),
-    "running_limit": N_("It is the size of a table, not what fits."),
+    "running_limit": N_("It is the size of a table, not how many fit."),
     "hit_rate": N_("An early version printed percent; since then it goes from 0 to 1."),
-    "queries": N_("It counts tokens, not requests; blocks found but not whole count as missed."),
+    "queries": N_("It counts tokens, not requests; a block that matches in part counts as a miss."),
 }
 
 
@@ -738,7 +752,7 @@ def _metric(values: Values, start: ServerStart) -> Explanation:
     else:
         sentences.append(f"{value:,.0f}")
     if counts == "pool" and start.full_requests is not None and start.value("max_model_len"):
-        sentences.append(_("That is {times} requests of full length.").format(times=f"{start.full_requests:.2f}"))
+        sentences.append(_("That is {times} full-length requests.").format(times=f"{start.full_requests:.2f}"))
     misread = _METRIC_MISREAD.get(counts, "")
     return Explanation(_("Metric"), tuple(sentences), _METRIC_SETTINGS.get(counts, ()), _(misread) if misread else "")
 
@@ -754,9 +768,8 @@ def _of_config(values: Values) -> Iterator[str]:
 # -- several lines together --
 
 _NOT_MONOTONE = N_(
-    "A longer max_model_len need not leave less: the profile run grows with it, until prompts are "
-    "computed in chunks and "
-    "the activation peak falls again. Another length may fit, also a longer one."
+    "A longer max_model_len need not leave less: the profile run grows with it until prompts are computed in "
+    "chunks, and then peak activation memory falls again. Another length may fit, even a longer one."
 )
 _COPIES = N_("Each worker of a tensor-parallel server prints its own copy of this figure: do not add them up.")
 
@@ -777,14 +790,14 @@ def _of_starts(starts: tuple[ServerStart, ...]) -> Iterator[str]:
 
 def _of_last(start: ServerStart) -> Iterator[str]:
     if start.num_printed > 1:
-        yield _("The size was printed {n} times, by as many workers; it counts once.").format(n=start.num_printed)
+        yield _("The size was printed {n} times, once by each worker; it counts once.").format(n=start.num_printed)
     if start.is_hybrid and start.value("concurrency") is not None and start.usable_tokens is not None:
         yield _(
-            "This model has layers of several kinds. Go by the concurrency: {times} requests of full "
-            "length, about {tokens}."
+            "This model has layers of several kinds. Go by the concurrency: {times} full-length requests, "
+            "about {tokens}."
         ).format(times=f"{start.values['concurrency']:.2f}", tokens=tokens_counted(_rounded(start.usable_tokens)))
     if start.cached_tokens:
-        yield _("By its prefill lines, {cached} of {tokens} were found in the cache: {rate}.").format(
+        yield _("Going by its prefill lines, {cached} of {tokens} were cache hits: {rate}.").format(
             cached=f"{start.cached_tokens:,}",
             tokens=tokens_counted(start.new_tokens + start.cached_tokens),
             rate=f"{100 * start.cached_tokens / (start.new_tokens + start.cached_tokens):.2f} %",
@@ -794,7 +807,7 @@ def _of_last(start: ServerStart) -> Iterator[str]:
 def _per_token(start: ServerStart) -> Iterator[str]:
     kib = start.kib_per_token
     if kib is not None:
-        yield _("One token takes about {kib} KiB of each GPU.").format(kib=f"{kib:.3g}")
+        yield _("One token takes about {kib} KiB on each GPU.").format(kib=f"{kib:.3g}")
 
 
 def _rounded(number: int) -> int:

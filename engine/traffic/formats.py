@@ -104,7 +104,7 @@ def _json_lines(lines: Iterable[str], encode: Encode) -> Traffic:
             kind: Kind = "mooncake" if "hash_ids" in row else "prompts"
             items, num_prompt, num_output = _mooncake(row) if kind == "mooncake" else _prompt(row, encode)
             if traffic.kind not in ("nothing", kind):
-                raise UnusableLineError(_("it is of another format than the lines before it"))
+                raise UnusableLineError(_("its format differs from the lines before it"))
         except UnusableLineError as error:
             traffic.skip(number, str(error))
             continue
@@ -191,7 +191,7 @@ def _azure(lines: Iterator[str]) -> Traffic:
             or not all(part.strip().isdigit() and len(part) < 9 for part in parts[1:])
             or not int(parts[1])
         ):
-            traffic.skip(number, _("it has not a time and two whole numbers"))
+            traffic.skip(number, _("it does not hold a time and two whole numbers"))
             continue
         length = int(parts[1])
         traffic.add(range(unused, unused + length), length, int(parts[2]))

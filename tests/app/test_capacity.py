@@ -25,7 +25,7 @@ def test_the_address_sets_the_controls_and_says_what_runs_out_first(open_page: O
     app = open_page("pages/capacity.py", model="Llama 3.1 70B", card="80", gpus="1")
     assert "Nothing is left for the cache" in html_of(app)
     app = open_page("pages/capacity.py", users="5000", seqs="10000")
-    assert "The blocks are the first limit" in html_of(app)
+    assert "Blocks run out first" in html_of(app)
     app = open_page("pages/capacity.py", weights="59")
     assert 'data-figure="blocks">5,120<' in html_of(app)  # 72 - 59 - 3 GB
     app = open_page("pages/capacity.py", gpus="16", precision="8 bits")
@@ -37,9 +37,9 @@ def test_a_pasted_config_counts_its_kinds_of_layers(open_page: OpenPage) -> None
     assert not app.exception
     app.text_area(key="config_json").set_value(json.dumps(QWEN_27B)).run()
     lines = [text.value for text in app.text]
-    assert "48 layers with linear attention: a state of 3.1 MB a layer and request, whatever its length." in lines
+    assert "48 layers with linear attention: a state of 3.1 MB per layer and request, whatever its length." in lines
     assert "A block of 784 tokens holds 16 layers: 49 MB." in lines
-    assert "Layers of several kinds form 4 groups that share the pool; each takes blocks of its own." in lines
+    assert "Layers of several kinds form 4 groups that share the pool; each group takes its own blocks." in lines
     app.text_area(key="config_json").set_value("{<b>").run()
     assert "This is not JSON" in html_of(app)
     assert 'data-figure="tokens"' not in html_of(app)

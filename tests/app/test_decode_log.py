@@ -19,7 +19,7 @@ def test_the_example_is_decoded_and_another_one_replaces_it(open_page: OpenPage)
     html = html_of(app)
     assert 'data-figure="tokens">23,648<' in html
     assert 'data-figure="full_requests">0.82<' in html
-    assert "Easily misread:" in html and "raise <code>--gpu-memory-utilization</code>" in html
+    assert "Often misread:" in html and "raise <code>--gpu-memory-utilization</code>" in html
     app.button(key="example_server_log_1").click().run()
     html = html_of(app)
     assert 'data-figure="full_requests">33.04<' in html
@@ -32,9 +32,9 @@ def test_a_pasted_text_is_shown_as_it_is_and_unknown_lines_are_counted(open_page
     html = html_of(app)
     assert "&lt;img src=x onerror=alert(1)&gt;" in html and "<img src=x" not in html
     assert 'data-figure="tokens">1,600<' in html
-    assert app.text[0].value == "1 line is about memory. 2 others are left alone."
+    assert app.text[0].value == "1 line is about memory. 2 other lines are left alone."
     app.text_area(key="server_log").set_value("nothing here").run()
-    assert "No line of this text is about the memory" in html_of(app)
+    assert "No line here is about the memory" in html_of(app)
 
 
 def test_the_text_is_there_again_after_another_page(open_page: OpenPage) -> None:

@@ -18,14 +18,14 @@ def test_the_example_and_hash_ids(open_page: OpenPage) -> None:
     html = html_of(app)
     assert 'data-figure="best">42.6 %<' in html
     assert "Line 5 is skipped: it is not JSON." in html
-    assert "3 requests begin with the same 1,024 tokens, which is 2 blocks." in [text.value for text in app.text]
+    assert "3 requests begin with the same 1,024 tokens (2 blocks)." in [text.value for text in app.text]
 
 
 def test_what_holds_no_request_says_so(open_page: OpenPage) -> None:
     app = open_page("pages/traffic.py")
     app.text_area(key="traffic_text").set_value("<b>hello</b>").run()
     assert not app.exception
-    assert "There is no request here that can be counted." in html_of(app)
+    assert "There is no request here to count." in html_of(app)
 
 
 def test_options_of_vllm(open_page: OpenPage) -> None:

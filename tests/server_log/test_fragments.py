@@ -164,7 +164,7 @@ NINE = (
             ),
         ),
         {"num_tokens": 268_560, "full_requests": 131.13},
-        ("The size was printed 3 times, by as many workers; it counts once.",),
+        ("The size was printed 3 times, once by each worker; it counts once.",),
     ),
     Fragment(
         "G4: fp8, vllm 25350",
@@ -196,7 +196,7 @@ NINE = (
         ),
         {"is_hybrid": True, "num_tokens": 290_864, "num_blocks": None, "usable_tokens": 1_082_654},
         (
-            "This model has layers of several kinds. Go by the concurrency: 33.04 requests of full length, about "
+            "This model has layers of several kinds. Go by the concurrency: 33.04 full-length requests, about "
             "1,083,000 tokens.",
         ),
     ),
@@ -300,7 +300,7 @@ NINE = (
             )
         ),
         {"new_tokens": 51_214, "cached_tokens": 6928},
-        ("By its prefill lines, 6,928 of 58,142 tokens were found in the cache: 11.92 %.",),
+        ("Going by its prefill lines, 6,928 of 58,142 tokens were cache hits: 11.92 %.",),
     ),
     Fragment(
         "G9a: decode lines bound the pool, sglang 3909",
@@ -400,7 +400,7 @@ FOUND_SINCE = (
             )
         ),
         {"is_hybrid": True, "num_printed": 4, "kib_per_token": None},
-        ("The size was printed 4 times, by as many workers; it counts once.",),
+        ("The size was printed 4 times, once by each worker; it counts once.",),
     ),
     Fragment(
         "sglang 26248: full and sliding usage, after a retraction",
@@ -548,36 +548,36 @@ SAID = [
     (
         "G1 20,000",
         2,
-        "The pool has 1,952 blocks of 16 tokens: 31,232 tokens. One token takes about 128 KiB of each GPU.",
+        "The pool has 1,952 blocks of 16 tokens: 31,232 tokens. One token takes about 128 KiB on each GPU.",
     ),
     (
         "G1 20,000",
         3,
-        "The pool holds 1.56 requests of 20,000 tokens, the longest allowed. Of requests of 2,000 tokens, 15 requests",
+        "The pool holds 1.56 requests of 20,000 tokens, the longest allowed. At 2,000 tokens each, 15 requests fit.",
     ),
-    ("G1 29,000", 2, "It does not hold even one: the server refuses to start."),
+    ("G1 29,000", 2, "That is less than one, so the server refuses to start."),
     (
         "G2",
         3,
-        "The pool has 36,184 blocks of 16 tokens: 578,944 tokens. One token takes about 112 KiB of each GPU. 2,340",
+        "The pool has 36,184 blocks of 16 tokens: 578,944 tokens. One token takes about 112 KiB on each GPU. 2,340",
     ),
-    ("G3a", 1, "In blocks of 16 tokens that is 2,666 blocks. One token takes about 160 KiB of each GPU."),
-    ("G3b", 0, "One token takes about 112 KiB of each GPU."),
-    ("G4: fp8, vllm", 0, "One token takes about 48 KiB of each GPU."),
+    ("G3a", 1, "In blocks of 16 tokens that is 2,666 blocks. One token takes about 160 KiB on each GPU."),
+    ("G3b", 0, "One token takes about 112 KiB on each GPU."),
+    ("G4: fp8, vllm", 0, "One token takes about 48 KiB on each GPU."),
     (
         "G4: fp8, the error",
         0,
-        "One request of 221,000 tokens needs 10.12 GiB, and 5.59 GiB are there. Up to 122,080 tokens would fit.",
+        "One request of 221,000 tokens needs 10.12 GiB, but only 5.59 GiB is available. Up to 122,080 tokens would",
     ),
-    ("G5: hybrid", 0, "By the concurrency, requests of full length can hold about 1,083,000 tokens."),
+    ("G5: hybrid", 0, "Going by the concurrency, full-length requests can hold about 1,083,000 tokens."),
     (
         "G6: statistics",
         0,
-        "10 requests running, 90 waiting; 19.3 % of the blocks are in use by requests that run. Requests wait although",
+        "10 requests running, 90 waiting; running requests hold 19.3 % of the blocks. Requests wait although",
     ),
-    ("G7", 1, "151 preemptions since the start, at least."),
-    ("G8: vLLM", 0, "One token takes about 47.5 KiB of each GPU."),
-    ("G8: SGLang", 0, "Keys take 8.23 GiB and values 8.23 GiB of each GPU. One token takes about 47 KiB of each GPU."),
+    ("G7", 1, "At least 151 preemptions since the start."),
+    ("G8: vLLM", 0, "One token takes about 47.5 KiB on each GPU."),
+    ("G8: SGLang", 0, "Keys take 8.23 GiB and values 8.23 GiB on each GPU. One token takes about 47 KiB on each GPU."),
     (
         "G8: SGLang",
         1,
@@ -586,14 +586,14 @@ SAID = [
     (
         "G9a: SGLang",
         6,
-        "Of the 10,024 tokens of this batch, 1,832 were found in the cache: 18.3 %. Since the start it is 11.92 %.",
+        "Of the 10,024 tokens in this batch, 1,832 were cache hits: 18.3 %. Since the start it is 11.92 %.",
     ),
-    ("G9a: decode", 1, "By the lines of this kind, the pool has between 501,659 and 504,030 tokens."),
-    ("G9b", 2, "570,979 That is 4.36 requests of full length."),
+    ("G9a: decode", 1, "Going by lines of this kind, the pool holds between 501,659 and 504,030 tokens."),
+    ("G9b", 2, "570,979 That is 4.36 full-length requests."),
     (
         "sglang 26248",
         1,
-        "From now on 0.3487 of each request's longest output is counted when one is taken in; it was 0.098.",
+        "From now on, 0.3487 of each request's maximum output is counted when one is admitted; it was 0.098.",
     ),
 ]
 

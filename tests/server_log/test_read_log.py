@@ -65,8 +65,8 @@ def test_every_kind_is_in_some_fragment() -> None:
         ("INFO [model.py:1582] Using max model len 16384", "up to 16,384 tokens"),
         ("Chunked prefill is enabled with max_num_batched_tokens=8192.", "at most 8,192 tokens"),
         ("ValueError: No available memory for the cache blocks. Try increasing ...", "not one block is left"),
-        ("CUDA out of memory. Tried to allocate 2.50 GiB. GPU 0 has a total", "could not get 2.50 GiB more"),
-        ("[TP0] Load weight begin. avail mem=137.29 GB", "137.3 GiB of it are free"),
+        ("CUDA out of memory. Tried to allocate 2.50 GiB. GPU 0 has a total", "could not allocate 2.50 GiB more"),
+        ("[TP0] Load weight begin. avail mem=137.29 GB", "137.3 GiB is free"),
         ("Capture cuda graph end. Time elapsed: 3.2 s. mem usage=1.34 GB. avail mem=7.05 GB.", "graphs take 1.34 GiB"),
     ],
 )
@@ -92,7 +92,7 @@ def test_eight_workers_print_one_pool() -> None:
     lines = [f"(VllmWorker rank={rank} pid=1) GPU KV cache size: {106_640 + 16 * rank:,} tokens" for rank in range(8)]
     log = read_log("\n".join(lines))
     assert log.starts[0].num_tokens == 106_640
-    assert notes_on(log.starts) == ["The size was printed 8 times, by as many workers; it counts once."]
+    assert notes_on(log.starts) == ["The size was printed 8 times, once by each worker; it counts once."]
 
 
 def test_a_block_size_of_the_command_line_counts() -> None:

@@ -94,7 +94,7 @@ def test_azure_gives_lengths_and_no_hits() -> None:
         [1200, 7400],
         [45, 210],
     )
-    assert traffic.problems == [(3, "it has not a time and two whole numbers")]
+    assert traffic.problems == [(3, "it does not hold a time and two whole numbers")]
     assert best_hits(traffic, 16) == 0
 
 
@@ -105,7 +105,7 @@ def test_azure_gives_lengths_and_no_hits() -> None:
         ("[" * 50_000, "it is not JSON"),
         ("3", "it is not a JSON object"),
         ("{}", 'it has no "prompt", no "messages" and no "hash_ids"'),
-        ('{"prompt": "a"}', "it is of another format than the lines before it"),
+        ('{"prompt": "a"}', "its format differs from the lines before it"),
         ('{"input_length": 1300, "output_length": 1, "hash_ids": [1, 2]}', "2 hash ids do not fit 1300 tokens"),
         ('{"input_length": 512, "output_length": 1, "hash_ids": ["1"]}', "hash_ids is not a list of whole numbers"),
         ('{"input_length": 0, "hash_ids": []}', "input_length and output_length must be whole numbers"),

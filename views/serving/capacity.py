@@ -28,10 +28,10 @@ GPUS = ChoiceRule("gpus", N_("GPUs (tensor parallel)"), ("1", "2", "4", "8", "16
 CARD = NumberRule("card", N_("Memory of one GPU, in GB"), 1, 1024, 80)
 SHARE = NumberRule("share", N_("gpu_memory_utilization, in percent"), 1, 100, 90)
 OTHER = NumberRule("other", N_("Activations and other, in GB"), 0, 200, 3)
-WEIGHTS = NumberRule("weights", N_("Weights of one GPU, in GB (0: estimated)"), 0, 1024, 0)
+WEIGHTS = NumberRule("weights", N_("Weights on one GPU, in GB (0: estimated)"), 0, 1024, 0)
 LONGEST = NumberRule("longest", N_("max_model_len"), 1, 10_000_000, 8192)
-USERS = NumberRule("users", N_("Users at once"), 1, 100_000, 100)
-EACH = NumberRule("each", N_("Tokens of each user's request"), 1, 10_000_000, 2000)
+USERS = NumberRule("users", N_("Concurrent users"), 1, 100_000, 100)
+EACH = NumberRule("each", N_("Tokens in each user's request"), 1, 10_000_000, 2000)
 SEQS = NumberRule("seqs", N_("max_num_seqs"), 1, 100_000, 256)
 CONFIG = TextRule("config_json", N_("config.json"), 200_000)
 EXAMPLE = """{
@@ -49,13 +49,13 @@ KIND_NAMES: Mapping[LayerKind, str] = {
 }
 LIMITS: Mapping[Limit, str] = {
     "weights": N_(
-        "Nothing is left for the cache: weights and activations need {missing} more than the server may fill."
+        "Nothing is left for the cache: weights and activations need {missing} more than the server may use."
     ),
     "one_request": N_(
-        "Not even one request of max_model_len fits: the server refuses to start. Up to {longest} would."
+        "Not even one request of max_model_len fits, so the server refuses to start. Up to {longest} would fit."
     ),
-    "max_num_seqs": N_("max_num_seqs is the first limit: {users} run, the others wait, although memory is left."),
-    "blocks": N_("The blocks are the first limit: {users} fit. The next one waits, or another is preempted."),
+    "max_num_seqs": N_("max_num_seqs is reached first: {users} run and the others wait, although memory is left."),
+    "blocks": N_("Blocks run out first: {users} fit. The next one waits, or a running one is preempted."),
     "nothing": N_("All of them run at once; there is room for {users}."),
 }
 
@@ -114,18 +114,18 @@ def draw_picture(plan: Plan) -> None:
             [
                 ("tokens", _("Tokens that fit"), f"{pool.num_tokens:,}"),
                 ("blocks", _("Blocks of {n}").format(n=pool.groups.block_size), f"{pool.num_blocks:,}"),
-                ("full_requests", _("Requests of full length"), f"{math.floor(100 * pool.concurrency) / 100:.2f}"),
+                ("full_requests", _("Full-length requests"), f"{math.floor(100 * pool.concurrency) / 100:.2f}"),
             ]
         )
     )
     st.html(bar(_("Memory of one GPU"), _memory(plan.memory)))
     st.html(
         bar(
-            _("Requests at once, each with room reserved for max_model_len (contiguous)"),
+            _("Concurrent requests, each with room reserved for max_model_len (contiguous)"),
             _requests(contiguous, plan.users),
         )
     )
-    st.html(bar(_("Requests at once, each with the blocks it needs (paged)"), _requests(paged, plan.users)))
+    st.html(bar(_("Concurrent requests, each with the blocks it needs (paged)"), _requests(paged, plan.users)))
     st.html(notice(_limit(plan), "note" if plan.limit.kind == "nothing" else "problem"))
     if plan.gpus > plan.shape.num_kv_heads and "latent" not in plan.shape.layers:
         st.html(small(_copies(plan)))
@@ -160,13 +160,13 @@ def draw_formula(plan: Plan) -> None:
     )
     if groups.num_groups > 1:
         lines.append(
-            _("Layers of several kinds form {n} that share the pool; each takes blocks of its own.").format(
+            _("Layers of several kinds form {n} that share the pool; each group takes its own blocks.").format(
                 n=counted("{n} group", "{n} groups", groups.num_groups)
             )
         )
     lines.append(
         _(
-            "Weights are estimated from the shape: {weights} for {n} parameters. The log of a server prints them."
+            "Weights are estimated from the shape: {weights} for {n} parameters. A server's log prints the real size."
         ).format(weights=size_in_words(shape.weight_bytes), n=f"{shape.num_parameters:,}")
     )
     for line in lines:
@@ -178,7 +178,7 @@ def _draw_model() -> ModelShape | None:
     if chosen != OWN:
         return SHAPES[chosen]
     text = pasted_text(CONFIG, _("config.json of the model"), EXAMPLE, height=150)
-    pick_into(CONFIG, _("Or the file"), ".json")
+    pick_into(CONFIG, _("Or open the file"), ".json")
     try:
         return read_shape(parse_config(text))
     except ConfigFileError as error:
@@ -203,7 +203,7 @@ def _memory(memory: GpuMemory) -> list[BarPart]:
         ("weights", _("Weights"), memory.weights),
         ("activation", _("Activations and other"), memory.other),
         ("kv", _("KV cache"), memory.kv),
-        ("outside", _("Not for this server"), memory.total - memory.usable),
+        ("outside", _("Outside this server's share"), memory.total - memory.usable),
     )
     return [BarPart(kind, name, size_in_words(size), float(size)) for kind, name, size in rows if size > 0]
 
@@ -227,7 +227,9 @@ def _limit(plan: Plan) -> str:
 
 
 def _copies(plan: Plan) -> str:
-    return _("{gpus} share {heads}: each keeps a whole copy of one, so more GPUs store no more tokens each.").format(
+    return _(
+        "{gpus} share {heads}, so each GPU holds a full copy of one head: more GPUs do not mean more tokens on each."
+    ).format(
         gpus=counted("{n} GPU", "{n} GPUs", plan.gpus),
         heads=counted("{n} KV head", "{n} KV heads", plan.shape.num_kv_heads),
     )
@@ -237,16 +239,16 @@ def _layers_line(plan: Plan, kind: LayerKind) -> str:
     shape, count = plan.shape, plan.shape.layers[kind]
     name = f"{counted('{n} layer', '{n} layers', count)} {_(KIND_NAMES[kind])}"
     if kind == "linear" and shape.linear is not None:
-        return _("{name}: a state of {size} a layer and request, whatever its length.").format(
+        return _("{name}: a state of {size} per layer and request, whatever its length.").format(
             name=name, size=size_in_words(shape.linear.state_bytes(plan.gpus))
         )
     each = size_in_words(shape.token_bytes(kind, plan.element_bytes, plan.gpus))
     if kind == "latent":
-        return _("{name}: {width} numbers × {bytes} bytes = {each} a token and layer, on every GPU.").format(
+        return _("{name}: {width} numbers × {bytes} bytes = {each} per token and layer, on every GPU.").format(
             name=name, width=shape.latent_width, bytes=f"{plan.element_bytes:g}", each=each
         )
     return _(
-        "{name}: 2 × {heads} KV heads × {head_dim} × {bytes} bytes = {each} a token and layer, on each GPU."
+        "{name}: 2 × {heads} KV heads × {head_dim} × {bytes} bytes = {each} per token and layer, on each GPU."
     ).format(
         name=name,
         heads=shape.kv_heads_on_rank(plan.gpus),

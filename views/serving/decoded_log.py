@@ -28,7 +28,7 @@ PART_NAMES: Mapping[PartName, str] = {
     "graphs": N_("CUDA graphs"),
     "kv": N_("KV cache"),
     "free": N_("Unused"),
-    "outside": N_("Not for this server"),
+    "outside": N_("Outside this server's share"),
 }
 DIRECTIONS = {"up": N_("raise"), "down": N_("lower"), "on": N_("set"), "off": N_("remove")}
 
@@ -51,13 +51,13 @@ def draw_picture(log: ServerLog) -> None:
     if start.parts:
         st.html(bar(_("Memory of one GPU"), _memory(start)))
     if start.full_requests is not None:
-        st.html(bar(_("The pool, in requests of full length"), _pool(start)))
+        st.html(bar(_("The pool, in full-length requests"), _pool(start)))
     if len([moment for moment in start.moments if moment.usage is not None]) > 1:
         _draw_moments(start)
     if not known:
-        st.html(notice(_("No line of this text is about the memory of vLLM or SGLang.")))
+        st.html(notice(_("No line here is about the memory of vLLM or SGLang.")))
     elif not start.parts and start.num_tokens is None and len(start.moments) < 2:
-        st.html(notice(_("These lines give no sizes to draw. What they say stands below.")))
+        st.html(notice(_("These lines hold no sizes to draw. They are explained below.")))
 
 
 def draw_notes(log: ServerLog) -> None:
@@ -66,7 +66,7 @@ def draw_notes(log: ServerLog) -> None:
     sentence = counted("{n} line is about memory.", "{n} lines are about memory.", known)
     others = len(log.lines) - known
     if others:
-        sentence += " " + counted("{n} other is left alone.", "{n} others are left alone.", others)
+        sentence += " " + counted("{n} other line is left alone.", "{n} other lines are left alone.", others)
     st.text(sentence)
     if log.num_left_out:
         st.html(notice(_("The first {n} lines were read.").format(n=f"{len(log.lines):,}")))
@@ -90,9 +90,7 @@ def draw_lines(log: ServerLog) -> None:
     if left > 0:
         st.html(
             notice(
-                counted(
-                    "{n} more line is counted, but not listed.", "{n} more lines are counted, but not listed.", left
-                )
+                counted("{n} more line is counted but not listed.", "{n} more lines are counted but not listed.", left)
             )
         )
 
@@ -104,7 +102,7 @@ def _figures(start: ServerStart) -> list[tuple[str, str, str]]:
     if start.num_blocks is not None:
         rows.append(("blocks", _("Blocks"), f"{start.num_blocks:,}"))
     if start.full_requests is not None:
-        rows.append(("full_requests", _("Requests of full length"), f"{start.full_requests:.2f}"))
+        rows.append(("full_requests", _("Full-length requests"), f"{start.full_requests:.2f}"))
     usages = [moment.usage for moment in start.moments if moment.usage is not None]
     if usages:
         rows.append(("usage", _("Highest usage"), f"{100 * max(usages):.1f} %"))
@@ -124,16 +122,20 @@ def _pool(start: ServerStart) -> list[BarPart]:
     whole = int(times)
     parts = []
     if 0 < whole <= 3:
-        parts = [BarPart("kv", _("a whole request"), tokens_counted(longest), 1.0) for _number in range(whole)]
+        parts = [BarPart("kv", _("one full-length request"), tokens_counted(longest), 1.0) for _number in range(whole)]
     elif whole:
-        name = counted("{n} whole request", "{n} whole requests", whole)
+        name = counted("{n} full-length request", "{n} full-length requests", whole)
         parts = [BarPart("kv", name, _("{tokens} each").format(tokens=tokens_counted(longest)), float(whole))]
     if not whole:
-        missing = BarPart("outside", _("missing"), _("{share} of one").format(share=f"{1 - times:.2f}"), 1 - times)
-        return [BarPart("kv", _("the pool"), _("{share} of one").format(share=f"{times:.2f}"), times), missing]
+        missing = BarPart(
+            "outside", _("missing"), _("{share} of a request").format(share=f"{1 - times:.2f}"), 1 - times
+        )
+        return [BarPart("kv", _("the pool"), _("{share} of a request").format(share=f"{times:.2f}"), times), missing]
     rest = times - whole
     if rest > 0.005:
-        parts.append(BarPart("free", _("room for shorter ones"), _("{share} of one").format(share=f"{rest:.2f}"), rest))
+        parts.append(
+            BarPart("free", _("room for shorter ones"), _("{share} of a request").format(share=f"{rest:.2f}"), rest)
+        )
     return parts
 
 
@@ -151,7 +153,7 @@ def _draw_moments(start: ServerStart) -> None:
     columns = [name for name in ("Usage, in percent", "Hit rate, in percent") if table[name].notna().any()]
     figure = line_chart(table, "Line", columns, _("percent"))
     figure.update_layout(height=220, xaxis={"dtick": None}, yaxis={"range": [0, 105]})
-    draw_chart(figure, table[["Line", *columns]], _("Usage of the pool, line by line"), key="log_usage")
+    draw_chart(figure, table[["Line", *columns]], _("Pool usage, line by line"), key="log_usage")
 
 
 def _line(start: ServerStart, line: LogLine, seen: set[str]) -> str:
@@ -171,7 +173,7 @@ def _explanation(explanation: Explanation, *, is_first: bool) -> str:
     if explanation.settings:
         said += f"<ul>{''.join(_settings(explanation.settings))}</ul>"
     if explanation.misread:
-        label = _("Easily misread:")
+        label = _("Often misread:")
         said += f'<p class="misread"><b>{escaped(label)}</b> {escaped(explanation.misread)}</p>'
     return said
 

@@ -34,9 +34,9 @@ MOST_REPLAYED_TOKENS = 60_000
 AT_ONCE = 8
 FORMATS: dict[Kind, str] = {
     "prompts": N_("prompts, one JSON object a line"),
-    "sharegpt": N_("ShareGPT conversations; the first two turns of each count"),
+    "sharegpt": N_("ShareGPT conversations, the first two turns of each"),
     "mooncake": N_("hash ids of blocks of 512 tokens"),
-    "azure": N_("lengths alone: they do not say what is shared, so nothing is found again"),
+    "azure": N_("lengths only: they do not say what is shared, so there are no hits"),
     "prefix_repetition": N_("options of vLLM's prefix_repetition"),
     "nothing": N_("no request"),
 }
@@ -90,7 +90,7 @@ def draw_input() -> CountedTraffic | None:
     file: TakenFile | None = st.session_state.get(_FILE)
     if file is None:
         text = pasted_text(TRAFFIC, _("Requests"), next(iter(EXAMPLES.values())), height=150)
-        pick_file(_("Or a file of them"), ".jsonl,.json,.csv,.txt", key=_PICKER, on_pick=_take)
+        pick_file(_("Or open a file"), ".jsonl,.json,.csv,.txt", key=_PICKER, on_pick=_take)
     else:
         text = file.text
         st.text(file.name)
@@ -106,7 +106,7 @@ def draw_input() -> CountedTraffic | None:
         return None
     _draw_problems(traffic, name)
     if not len(traffic):
-        st.html(notice(_("There is no request here that can be counted."), "problem"))
+        st.html(notice(_("There is no request here to count."), "problem"))
         return None
     sizes = block_sizes_of(traffic)
     block_size = st.selectbox(_("Block size"), sizes, key=f"traffic_block_size_{sizes[0]}")
@@ -121,7 +121,7 @@ def draw_picture(counts: CountedTraffic) -> None:
             [
                 ("requests", _("Requests"), f"{len(counts.traffic):,}"),
                 ("prompt_tokens", _("Prompt tokens"), f"{counts.trace.num_prompt_tokens:,}"),
-                ("best", _("Hit rate, nothing evicted"), f"{100 * counts.hit_rate(best.hit_blocks):.1f} %"),
+                ("best", _("Hit rate with nothing evicted"), f"{100 * counts.hit_rate(best.hit_blocks):.1f} %"),
             ]
         )
     )
@@ -139,7 +139,7 @@ def draw_picture(counts: CountedTraffic) -> None:
     sizes = table["Blocks in the pool"].tolist()
     ticks = {"tickvals": sizes[::3], "ticktext": [f"{size:,}" for size in sizes[::3]]}
     figure.update_layout(xaxis={"type": "log", "dtick": None, **ticks}, yaxis={"range": [0, 105]})
-    draw_chart(figure, table, _("Hit rate by the size of the pool"), key="traffic_curve")
+    draw_chart(figure, table, _("Hit rate by pool size"), key="traffic_curve")
 
 
 def draw_shared_prefix(counts: CountedTraffic) -> None:
@@ -147,7 +147,7 @@ def draw_shared_prefix(counts: CountedTraffic) -> None:
     prefix = shared_prefix(counts.trace)
     st.header(_("What a system prompt costs"))
     if not prefix.num_blocks:
-        st.text(_("No beginning of a whole block is shared by half of the requests."))
+        st.text(_("No prefix of a whole block is shared by half of the requests."))
         return
     facts = {
         "requests": counted("{n} request", "{n} requests", prefix.num_requests),
@@ -156,9 +156,11 @@ def draw_shared_prefix(counts: CountedTraffic) -> None:
         "all": f"{prefix.computed_without_cache:,}",
         "saved": f"{prefix.saved_at_most:,}",
     }
-    st.text(_("{requests} begin with the same {tokens}, which is {blocks}.").format(**facts))
+    st.text(_("{requests} begin with the same {tokens} ({blocks}).").format(**facts))
     st.text(
-        _("Without a cache, {all} tokens are computed for it. Cached once, {saved} of them are not.").format(**facts)
+        _(
+            "Without a prefix cache, {all} tokens are computed for it. Once it is cached, {saved} of them are saved."
+        ).format(**facts)
     )
 
 
@@ -172,7 +174,7 @@ def draw_engine_count(counts: CountedTraffic) -> None:
         st.html(
             notice(
                 _(
-                    "The engine replays up to {requests} requests and {tokens} tokens here; this traffic has more."
+                    "The engine replays at most {requests} requests and {tokens} tokens here; this traffic has more."
                 ).format(requests=MOST_REPLAYED, tokens=f"{MOST_REPLAYED_TOKENS:,}")
             )
         )
@@ -189,7 +191,7 @@ def draw_engine_count(counts: CountedTraffic) -> None:
         [
             {
                 N_("Counted by"): name,
-                N_("Blocks found"): hits,
+                N_("Blocks hit"): hits,
                 N_("Hit rate, in percent"): f"{100 * counts.hit_rate(hits):.2f}",
                 N_("Evictions"): evicted,
                 N_("Preemptions"): preempted,
@@ -200,10 +202,11 @@ def draw_engine_count(counts: CountedTraffic) -> None:
     st.html(frame_table(table, _("A pool of {blocks}").format(blocks=blocks_counted(size))))
     draw_list(
         [
-            _("One at a time, the curve and the engine agree block for block."),
+            _("One request at a time, the curve and the engine agree block for block."),
             _(
-                "At once, running requests keep their blocks, so less is left for the cache; and requests that begin "
-                "together find nothing of each other yet. A preempted request finds its own blocks again."
+                "With several at a time, running requests hold blocks, so fewer are left for the cache, and "
+                "requests that start together cannot hit each other's blocks yet. A preempted request hits "
+                "its own blocks again."
             ),
         ]
     )
@@ -253,7 +256,7 @@ def _replayed(counts: CountedTraffic, num_blocks: int) -> tuple[Counted, Counted
 def _draw_problems(traffic: Traffic, name: str) -> None:
     st.html(small(_("Read as: {format}").format(format=_(FORMATS[traffic.kind]))))
     if traffic.kind in ("prompts", "sharegpt"):
-        sentence = _("Tokens are those of {model}.").format(model=name) if name else _("Tokens are bytes here.")
+        sentence = _("Tokenized with {model}.").format(model=name) if name else _("Tokenized as bytes.")
         st.html(small(sentence))
     for line, why in traffic.problems[:5]:
         st.html(notice(_("Line {line} is skipped: {why}.").format(line=line, why=why), "problem"))
