@@ -3,6 +3,7 @@
 python -m engine.remote print tcp://127.0.0.1:5557          one line an event, as they come (Ctrl-C ends it)
 python -m engine.remote print FILE                          the same of a recording
 python -m engine.remote record tcp://127.0.0.1:5557 FILE    write the stream to a file (Ctrl-C, or --seconds, ends it)
+    --api http://127.0.0.1:8000                             and its metrics with it
 python -m engine.remote replay FILE                         publish a recording at tcp://127.0.0.1:5557
 
 The exit status is 0, or 1 with a sentence on standard error.
@@ -19,12 +20,13 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from engine.i18n import _, counted
-from engine.remote.addresses import AddressError, events_address
+from engine.remote.addresses import AddressError, events_address, http_address
 from engine.remote.feed import Sink
 from engine.remote.history import History
 from engine.remote.kv_events import MessageError, decode_payload
 from engine.remote.publisher import Publisher, PublishError
-from engine.remote.recording import Recorder, RecordingError, history_of, read_frames
+from engine.remote.recording import METRICS_TOPIC, Recorder, RecordingError, history_of, read_frames
+from engine.remote.scraper import Scraper
 from engine.remote.server import messages_left_out
 from engine.remote.subscriber import Subscriber
 from engine.trace.cache_events import BlockRemoved, BlockStored
@@ -99,7 +101,12 @@ def _print(options: argparse.Namespace) -> None:
 
 def _record(options: argparse.Namespace) -> None:
     with Recorder(Path(options.file)) as recorder:
+        scraper = Scraper(http_address(options.api), recorder.add_sample) if options.api else None
+        if scraper is not None:
+            scraper.start()
         _listen(recorder, options)
+        if scraper is not None:
+            scraper.stop()
     print(
         counted("{n} message in {file}.", "{n} messages in {file}.", recorder.num_messages, file=options.file),
         file=sys.stderr,
@@ -118,7 +125,8 @@ def _listen(sink: Sink, options: argparse.Namespace) -> None:
 
 
 def _replay(options: argparse.Namespace) -> None:
-    messages = list(read_frames(Path(options.file).read_bytes()))
+    frames = read_frames(Path(options.file).read_bytes())
+    messages = [message for message in frames if message[0] != METRICS_TOPIC]
     first = messages[0][1] if messages else 0
     publisher = Publisher(options.endpoint, options.replay_endpoint, first=first)
     print(
@@ -163,6 +171,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
         command.add_argument("source", help="tcp://host:port" + (" or a recording" if name == "print" else ""))
         if name == "record":
             command.add_argument("file", help="the file to write")
+            command.add_argument("--api", help="http://host:port, for its metrics to be recorded, too")
         command.add_argument("--replay-endpoint", help="tcp://host:port that sends old messages again")
         command.add_argument("--ranks", type=int, default=1, help="data-parallel ranks, on ports one after another")
         command.add_argument("--seconds", type=float, help="end after so many seconds (default: at Ctrl-C)")

@@ -16,6 +16,7 @@ from typing import Any
 
 from engine.i18n import _
 from engine.remote.kv_events import MessageError, decode_payload
+from engine.remote.server_clock import ServerClock
 from engine.trace.cache_events import BlockStored, MessageReceived, MessagesMissed, ServerRestarted
 from engine.trace.cache_view import CacheView
 from engine.trace.event_base import Event
@@ -50,6 +51,7 @@ class History:
         self._chunks: deque[_Chunk] = deque([_Chunk(1, CacheState())])
         self._per_second = PerSecondStats()
         self._last_came = time.monotonic()
+        self.clock = ServerClock()
         self.last_step = 0
         self.num_skipped = 0
         """Events and messages that could not be read."""
@@ -65,6 +67,8 @@ class History:
                 self.num_skipped += 1
                 return
             self.num_skipped += batch.num_skipped
+            if batch.timestamp is not None:
+                self.clock.note_message(batch.timestamp, time.time())
             timestamp = batch.timestamp if batch.timestamp is not None else time.time()
             rank = batch.rank if batch.rank is not None else feed_rank
             events = batch.events

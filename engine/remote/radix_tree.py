@@ -3,8 +3,9 @@
     tree = radix_tree_of(view)
     for node in tree.nodes: ...       depth first, the largest subtree first
 
-A node holds a stretch of blocks in which nothing branches (SGLang: RadixAttention). Parents come from another machine:
-those that are not stored, and cycles of blocks that name each other, are told apart from real roots.
+A node holds a stretch of blocks in which nothing branches (SGLang: RadixAttention). The tree with the prefix that is
+shared most comes first, and the way down to that prefix is marked: a reader wants to see it open. Parents come from
+another machine: those that are not stored, and cycles of blocks that name each other, are told apart from real roots.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ class RadixNode:
 
     depth: nodes above it. num_continuations: different ends below, 1 where nothing branches.
     has_unknown_start: its first block's parent is not stored, so what comes before is not known.
+    leads_to_shared: it is the prefix that saves most tokens by being stored once, or one of the nodes above that.
     """
 
     blocks: tuple[StoredBlock, ...]
@@ -32,6 +34,7 @@ class RadixNode:
     first_position: int
     num_continuations: int
     has_unknown_start: bool
+    leads_to_shared: bool
 
     @property
     def token_ids(self) -> tuple[int, ...]:
@@ -118,6 +121,8 @@ class _Tree:
         self.ends: dict[BlockHash, int] = {}
         """Different ends of it."""
         self._measure()
+        self._to_shared = self._way_to_shared()
+        """The most shared prefix's last block and those before it, by hash."""
         self.roots.sort(key=self._weight, reverse=True)
 
     def children(self, block: StoredBlock) -> list[StoredBlock]:
@@ -137,7 +142,8 @@ class _Tree:
         while len(ahead := self.children(blocks[-1])) == 1:
             blocks.append(ahead[0])
         is_unknown = depth == 0 and block.parent_block_hash is not None
-        return RadixNode(tuple(blocks), depth, position, self.ends[blocks[-1].block_hash], is_unknown)
+        last = blocks[-1].block_hash
+        return RadixNode(tuple(blocks), depth, position, self.ends[last], is_unknown, last in self._to_shared)
 
     def _measure(self) -> None:
         order = list(self.roots)
@@ -153,8 +159,27 @@ class _Tree:
                 ends[parent] += ends[own]
         self.size, self.ends = size, ends
 
-    def _weight(self, block: StoredBlock) -> int:
-        return self.size[block.block_hash]
+    def _way_to_shared(self) -> set[BlockHash]:
+        """Down from each beginning of a text: a prefix of t tokens with n ends would cost (n - 1) * t more unshared."""
+        order = [(root, root.block_size) for root in self.roots if root.parent_block_hash is None]
+        above: dict[BlockHash, BlockHash | None] = {}
+        best: BlockHash | None = None
+        most = 0
+        for block, end in order:  # grows while it is walked
+            above[block.block_hash] = block.parent_block_hash
+            saved = (self.ends[block.block_hash] - 1) * end
+            if saved > most:
+                best, most = block.block_hash, saved
+            if self.ends[block.block_hash] > 1:
+                order += [(child, end + child.block_size) for child in self.children(block)]
+        way: set[BlockHash] = set()
+        while best is not None:
+            way.add(best)
+            best = above[best]
+        return way
+
+    def _weight(self, block: StoredBlock) -> tuple[bool, int]:
+        return block.block_hash in self._to_shared, self.size[block.block_hash]
 
 
 def _sharing(node: RadixNode) -> tuple[int, int]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
+from collections.abc import Callable
 
 from engine.remote.addresses import Address
 from engine.remote.http import HttpError, get, get_json
@@ -16,11 +17,12 @@ SECONDS_TO_STOP = 5.0
 
 
 class Scraper(StoppableThread):
-    """`problem`: why the last scrape failed, in one sentence, or nothing."""
+    """`problem`: why the last scrape failed, in one sentence, or nothing. `on_sample`: takes each sample, too."""
 
-    def __init__(self, address: Address) -> None:
+    def __init__(self, address: Address, on_sample: Callable[[MetricsSample], None] = lambda _sample: None) -> None:
         super().__init__("metrics", SECONDS_TO_STOP)
         self.address = address
+        self._on_sample = on_sample
         self.model: str | None = None
         self.problem = ""
         self._samples: deque[MetricsSample] = deque(maxlen=MAX_SAMPLES)
@@ -34,12 +36,13 @@ class Scraper(StoppableThread):
         """Take one sample. A failure is kept in `problem`, and the next scrape tries again."""
         try:
             if self.model is None:
-                self.model = _first_model(self.address)
+                self.model = first_model(self.address)
             sample = read_metrics(get(self.address, "/metrics"), time.time())
         except HttpError as error:
             self.problem = str(error)
             return
         self._samples.append(sample)
+        self._on_sample(sample)
         self.problem = ""
         if sample.server is None:
             self.problem = f"{self.address}/metrics holds no metric that is known here: none begins with {PREFIXES}."
@@ -51,7 +54,7 @@ class Scraper(StoppableThread):
             self._stopping.wait(POLL_SECONDS)
 
 
-def _first_model(address: Address) -> str | None:
+def first_model(address: Address) -> str | None:
     """None where the server names none: Ray's metrics, for one, are at a port without an API."""
     try:
         return str(get_json(address, "/v1/models")["data"][0]["id"])[:200]

@@ -17,10 +17,12 @@ from dataclasses import dataclass
 
 from engine.i18n import _, counted
 from engine.remote.addresses import Address, is_listening
+from engine.remote.detokenizer import Detokenizer
 from engine.remote.history import History
 from engine.remote.metrics import OURS, MetricsSample, ServerKind
 from engine.remote.scraper import Scraper
 from engine.remote.subscriber import Endpoint, Subscriber
+from engine.remote.timeline import TimelineSecond, timeline_of
 from engine.trace.event_base import Event
 from engine.trace.per_second import SecondStats
 from engine.trace.source import SourceFacts, info_of
@@ -66,21 +68,23 @@ class RemoteServer:
         if addresses.events is not None:
             self._subscriber = Subscriber(self.history, addresses.events, addresses.replay, addresses.num_ranks)
         self._scraper = None if addresses.api is None else Scraper(addresses.api)
+        self.detokenizer = None if addresses.api is None else Detokenizer(addresses.api)
+        """None without an HTTP address."""
         self._seen = time.monotonic()
         self._taken: frozenset[Address] = frozenset()
         self._stopped = threading.Event()
         self._watch = threading.Thread(target=self._stop_when_idle, name="remote-watch", daemon=True)
 
     def start(self) -> None:
-        """Start the threads that listen, scrape and watch for idleness."""
-        for part in (self._subscriber, self._scraper, self._watch):
+        """Start the threads that listen, scrape, get texts and watch for idleness."""
+        for part in (self._subscriber, self._scraper, self.detokenizer, self._watch):
             if part is not None:
                 part.start()
 
     def stop(self) -> None:
         """Stop all threads. What was seen can still be shown."""
         self._stopped.set()
-        for part in (self._subscriber, self._scraper):
+        for part in (self._subscriber, self._scraper, self.detokenizer):
             if part is not None:
                 part.stop()
 
@@ -142,6 +146,10 @@ class RemoteServer:
     def trace(self) -> Trace:
         """See TraceSource."""
         return self.history.trace(info_of(self.facts, "server"))
+
+    def timeline(self) -> list[TimelineSecond]:
+        """Stream and metrics on one axis, by the server's clock."""
+        return timeline_of(self.per_second(), self.samples, self.history.clock.from_ours)
 
     # -- its HTTP side, and how it is --
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from engine.trace.cache_events import BlockRemoved, BlockStored, MessageReceived
@@ -48,22 +48,6 @@ class PerSecondStats:
             )
         else:
             self._seconds.append(SecondStats(second, stored, removed, num_copies))
-
-
-def with_quiet_seconds(stats: Sequence[SecondStats], last: int = MAX_SECONDS) -> list[SecondStats]:
-    """The newest `last` seconds with the quiet ones between: in those nothing is stored or removed."""
-    if not stats:
-        return []
-    newest = stats[-1].second
-    before = [second for second in stats if second.second <= newest - last]
-    known = {second.second: second for second in stats}
-    copies = before[-1].num_copies if before else 0
-    filled = []
-    for number in range(max(stats[0].second, newest - last + 1), newest + 1):
-        second = known.get(number) or SecondStats(number, 0, 0, copies)
-        copies = second.num_copies
-        filled.append(second)
-    return filled
 
 
 def per_second_of(trace: Trace) -> tuple[SecondStats, ...]:

@@ -6,17 +6,19 @@ import json
 import re
 from collections import Counter
 from html import unescape
+from pathlib import Path
 
 import msgspec
 import pytest
 from streamlit.testing.v1 import AppTest
 
 from engine import Engine, EngineConfig, SamplingParams
-from engine.remote.addresses import events_address
+from engine.remote.addresses import events_address, http_address
 from engine.remote.history import History
-from engine.remote.recording import read_frames
+from engine.remote.metrics import MetricsSample
+from engine.remote.recording import Recorder, read_frames
 from engine.remote.report import report_of
-from engine.remote.server import ServerAddresses
+from engine.remote.server import RemoteServer, ServerAddresses
 from engine.trace.source import SourceFacts, WholeTrace
 from engine.trace.trace import Trace
 from tests.app.conftest import OpenPage
@@ -24,9 +26,11 @@ from tests.helpers.app_html import all_html, figure, sentences
 from tests.helpers.app_server import ROOT, free_port
 from tests.helpers.kv_stream import payload, removed, stored, wait_until
 from tests.helpers.waiting import PATIENCE, until
+from views.remote.charts import WITHOUT_METRICS
 from views.remote.connections import refusal
-from views.remote.picture import HEIGHT_WITH_WORDS, NO_EVENTS, NOTHING_YET
+from views.remote.picture import HEIGHT_WITH_WORDS, NO_EVENTS, NOTHING_SHARED, NOTHING_YET
 from views.remote.viewed_source import RECORDED, ViewedSource, open_file, open_recorded
+from views.remote.vocabulary import BY_SERVER, IDS
 from views.server.model_registry import model_registry
 from views.trace.file_picker import TakenFile
 from views.trace.page import FROM_A_SERVER
@@ -63,6 +67,18 @@ def map_payload(app: AppTest) -> dict:
     return data["payload"]
 
 
+def tree_nodes(app: AppTest) -> list[dict]:
+    [nodes] = [data["nodes"] for e in app.get("bidi_component") if "nodes" in (data := json.loads(e.proto.json))]
+    return nodes
+
+
+def timeline_rows(app: AppTest) -> list[list[str]]:
+    """Of the table under the chart, its head first."""
+    [table] = [t for t in re.findall(r"<table.*?</table>", all_html(app), re.S) if "<caption>Over time" in t]
+    rows = [re.findall(r"<t[hd].*?>(.*?)</t[hd]>", row) for row in re.findall(r"<tr.*?</tr>", table, re.S)]
+    return [[unescape(cell) for cell in row] for row in rows]
+
+
 def test_without_a_source_the_page_says_what_to_do(open_page: OpenPage) -> None:
     app = open_page(PAGE)
     assert sentences(app)[0].startswith("No server at hand? Open the recorded stream, or start one on this machine:")
@@ -94,19 +110,24 @@ def test_rates_are_shown_at_every_step_of_a_stream_with_timestamps(open_page: Op
             assert figure(app, f"report.{key}_per_second") == f"{rate:.1f}", f"at moment {moment}"
 
 
-def test_the_recorded_stream_of_this_server_is_labelled_and_has_three_branches(open_page: OpenPage) -> None:
+def test_the_recorded_stream_with_branches_opens_on_the_prefix_that_four_prompts_share(open_page: OpenPage) -> None:
     app = open_page(PAGE).button(key="open_branches").click().run()
-    assert "<h2>Recorded from this project&#x27;s engine</h2>" in all_html(app)
+    assert "<h2>Recorded from vLLM 0.32</h2>" in all_html(app)
     report = report_of(source := app.session_state["remote_shown"].source, source.at(source.last_step), 0)
-    [root] = [node for node in report.radix_tree.nodes if node.depth == 0]
-    assert (len(root.blocks), root.num_tokens, root.num_continuations) == (4, 64, 3)
-    assert {block.block_size for node in report.radix_tree.nodes for block in node.blocks} == {16}
-    assert report.num_extra_copies == int(figure(app, "report.num_extra_copies"))
+    roots = [node for node in report.radix_tree.nodes if node.depth == 0]
+    assert [(len(r.blocks), r.num_tokens, r.num_continuations) for r in roots] == [(2, 64, 4), (1, 32, 3)]
+    assert [node["open"] for node in tree_nodes(app)] == [True] + 8 * [False]
+    shown = ("num_blocks", "num_stored", "num_removed", "pool_blocks")
+    assert [figure(app, f"report.{name}") for name in shown] == ["22", "89", "67", "24"]
+    [head, *rows] = timeline_rows(app)
+    assert head[-3:] == ["hit rate", "cache in use", "preempted"]
+    totals = [sum(int(row[column] or 0) for row in rows) for column in (2, 3, 6)]
+    assert totals == [89, 67, 6]
 
 
 def test_another_recording_opens_at_its_last_step(open_page: OpenPage) -> None:
     app = open_page(PAGE).button(key="open_branches").click().run()
-    assert app.slider(key="remote_moment").value == 7
+    assert app.slider(key="remote_moment").value == 112
     app = app.button(key="open_recorded").click().run()
     assert app.slider(key="remote_moment").value == 24
 
@@ -137,8 +158,8 @@ def test_the_map_holds_the_stored_blocks_in_order(open_page: OpenPage) -> None:
 def test_the_prefix_tree_shows_ids_until_a_tokenizer_is_chosen(open_page: OpenPage) -> None:
     app = recorded(open_page)
     app.slider(key="remote_moment").set_value(1).run()
-    [run] = re.findall(r'<span class="pv-words" dir="auto">(.*?)</span>', all_html(app))
-    assert run == " ".join(map(str, PLAIN[0]["events"][0]["token_ids"][:24])) + " …"
+    [node] = tree_nodes(app)
+    assert node["words"] == " ".join(map(str, PLAIN[0]["events"][0]["token_ids"][:24])) + " …"
 
 
 def test_shared_prefixes_are_listed_with_their_text(open_page: OpenPage) -> None:
@@ -152,10 +173,85 @@ def test_shared_prefixes_are_listed_with_their_text(open_page: OpenPage) -> None
     app.run()
     rows = re.findall(r"<tr><td data-continuations>(\d+)</td><td>(\d+)</td><td.*?>(.*?)</td></tr>", all_html(app))
     assert [(ways, end, unescape(text)) for ways, end, text in rows] == [("2", "6", "one <b")]
-    runs = re.findall(r'<span class="pv-words" dir="auto">(.*?)</span> <small>(.*?)</small>', all_html(app))
-    assert [(unescape(text), told) for text, told in runs] == [
-        ("one <b", "1 block, 6 tokens"), (" book closed", "2 blocks, 12 tokens"), (">story", "1 block, 6 tokens"),
+    assert [(node["words"], node["facts"], node["depth"], node["open"]) for node in tree_nodes(app)] == [
+        ("one <b", "1 block, 6 tokens, 2 branches", 0, True), (" book closed", "2 blocks, 12 tokens", 1, False),
+        (">story", "1 block, 6 tokens", 1, False),
     ]  # fmt: skip
+    assert NOTHING_SHARED not in sentences(app)
+
+
+def attached(open_page: OpenPage) -> tuple[AppTest, RemoteServer]:
+    """The page over a server with one block of three tokens, which is never asked: its threads do not run."""
+    server = RemoteServer(ServerAddresses(None, api=http_address("http://127.0.0.1:1")))
+    server.history.add_message(0, payload(stored([1], None, [464, 3290, 198], 3)))
+    app = open_page(PAGE)
+    app.session_state["remote_shown"].show(server)
+    return app, server
+
+
+def words_of(app: AppTest) -> tuple[str, list[str]]:
+    """Of the prefix tree, and of the slots of the map."""
+    [node] = tree_nodes(app)
+    [frame] = map_payload(app)["frames"]
+    return node["words"], [text for _id, text in frame["new_tokens"]]
+
+
+def test_tokens_are_text_where_the_server_writes_it(open_page: OpenPage) -> None:
+    app, server = attached(open_page)
+    assert server.detokenizer is not None
+    server.detokenizer.state = "answers"
+    app.run()
+    assert app.selectbox(key=f"remote_words_{BY_SERVER}").value == BY_SERVER
+    assert words_of(app) == ("464 3290 198", ["464", "3290", "198"])
+    asked = {(464, 3290, 198), (464,), (3290,), (198,)}
+    assert set(server.detokenizer._waiting) == asked
+    server.detokenizer._texts |= {(464, 3290, 198): "the <b>dog\n", (464,): "the", (3290,): " <b>dog", (198,): None}
+    app.run()
+    assert words_of(app) == ("the <b>dog↵", ["the", "·<b>dog", "198"])
+    app.selectbox(key=f"remote_words_{BY_SERVER}").set_value(IDS).run()
+    assert words_of(app) == ("464 3290 198", ["464", "3290", "198"])
+
+
+def test_where_the_server_writes_no_text_ids_stay_and_a_sentence_says_why(open_page: OpenPage) -> None:
+    app, server = attached(open_page)
+    assert server.detokenizer is not None
+    server.detokenizer.state, server.detokenizer.problem = "refuses", "http://a:1/detokenize answered with status 404."
+    app.run()
+    assert app.selectbox(key=f"remote_words_{IDS}").options[0] == IDS
+    assert words_of(app) == ("464 3290 198", ["464", "3290", "198"])
+    why = (
+        "The server writes no text for its tokens, so their ids are shown: "
+        "http://a:1/detokenize answered with status 404."
+    )
+    assert why in sentences(app)
+
+
+def test_the_time_axis_counts_the_recorded_stream_by_seconds(open_page: OpenPage) -> None:
+    app = recorded(open_page)
+    head, *rows = timeline_rows(app)
+    assert head == ["time, UTC", "blocks stored", "stored", "evicted"]
+    stored_so_far, evicted = sum(int(row[2]) for row in rows), sum(int(row[3]) for row in rows)
+    assert (stored_so_far, evicted, int(rows[-1][1])) == (37, 16, 21)
+    assert WITHOUT_METRICS in sentences(app)
+
+
+def test_the_time_axis_holds_hit_rate_and_preemptions_where_a_recording_has_metrics(
+    open_page: OpenPage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patched, Recorder(tmp_path / "r.msgpack") as recorder:
+        for number, (queries, hits, preempted) in enumerate(((0.0, 0.0, 0.0), (40.0, 10.0, 2.0), (40.0, 10.0, 3.0))):
+            now = 1_000.0 + number
+            patched.setattr("engine.remote.recording.time.time", lambda now=now: now)  # the server's clock is ours
+            recorder.add_message(number, payload(stored([number], None, [number], 1), timestamp=now))
+            counters = {"prefix_queries": queries, "prefix_hits": hits, "num_preemptions": preempted}
+            recorder.add_sample(MetricsSample(now, kv_usage=0.25, **counters))
+    app = open_page(PAGE)
+    open_file(app.session_state["remote_shown"], "r.msgpack", (tmp_path / "r.msgpack").read_bytes())
+    app.run()
+    head, *rows = timeline_rows(app)
+    assert head == ["time, UTC", "blocks stored", "stored", "evicted", "hit rate", "cache in use", "preempted"]
+    assert [row[4:] for row in rows if row[5]] == [["", "25.0", ""], ["25.0", "25.0", "2"], ["25.0", "25.0", "1"]]
+    assert WITHOUT_METRICS not in sentences(app)
 
 
 def test_a_file_that_is_no_trace_is_refused() -> None:
@@ -174,11 +270,12 @@ def test_a_partial_view_says_since_when(open_page: OpenPage) -> None:
     app = open_page(PAGE)
     app.session_state["remote_shown"].show(WholeTrace(history.trace(), SourceFacts("test")))
     app.run()
-    assert sentences(app)[-3:] == [
+    assert sentences(app)[-4:] == [
         "Partial view since moment 1: messages 0 to 4 were lost. Blocks stored in them are not shown, and some "
         "that are shown may have been evicted.",
         "1 block was removed that this view never saw stored.",
         "1 tree below begins after a block that is not stored: no prompt can hit it until that block is stored again.",
+        NOTHING_SHARED,
     ]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,14 +11,16 @@ from typing import Literal
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
+from engine.remote.http import post_json
 from engine.remote.metrics import OURS
 from engine.trace.trace import Trace
 from tests.helpers.accessibility import expect_no_violations
 from tests.helpers.app_server import AppServer
 from tests.helpers.course_reader import DESKTOP, CourseReader
-from tests.helpers.live_page import MODEL_MILLISECONDS
 from tests.helpers.remote_page import MILLISECONDS, RemotePage
 from tests.helpers.serve import TINY, ServedEngine, served_engine
+from tests.helpers.vllm_server import MODEL_NAME, VARIABLES, WITHOUT_VLLM, vllm_server
+from views.remote.vocabulary import BY_SERVER
 
 HOSTILE = "<img src=x onerror=alert(1)> $5 **b** :red[x]"
 
@@ -64,11 +67,58 @@ def test_a_clients_request_is_shown_as_it_is_in_the_pool(remote: RemotePage, ser
     remote.expect_figure("num_extra_copies", str(int(copies) - int(blocks)))
     remote.expect_figure("pool_blocks", "48")
     expect(remote.cards).to_have_count(int(copies))
-    tree = "after it looked: " + HOSTILE  # in words once this server has loaded the vocabulary
-    expect(remote.radix_tree).to_contain_text(tree, timeout=MODEL_MILLISECONDS)
+    expect(remote.page.get_by_label("Show tokens as")).to_have_value(BY_SERVER)
+    expect(remote.radix_tree).to_contain_text("after it looked: " + HOSTILE, timeout=MILLISECONDS)
     expect(remote.page.locator("img[src=x]")).to_have_count(0)
     expect(remote.page.get_by_text("stored blocks (physical place unknown)")).to_be_visible()
     expect(remote.page.locator(".st-key-remote_map")).not_to_contain_text("ref_cnt", use_inner_text=True)
+
+
+@pytest.mark.slow
+def test_the_prefix_tree_opens_on_a_shared_prefix_and_stays_as_the_reader_leaves_it(
+    remote: RemotePage, served: ServedEngine
+) -> None:
+    for end in ("first", "second"):
+        complete(served, "shared by them: " + end, 2)
+    attach(remote, served)
+    shared = remote.branch("shared by them: ")
+    expect(shared).to_have_attribute("open", "", timeout=MILLISECONDS)
+    expect(shared.locator("li").filter(has_text="seco")).to_be_visible()  # its last whole block
+    shared.locator("summary").first.click()
+    expect(shared).not_to_have_attribute("open", "")
+    complete(served, "shared by them: third", 2)
+    expect(shared.locator("summary").first).to_contain_text("3 branches", timeout=MILLISECONDS)
+    expect(shared).not_to_have_attribute("open", "")
+
+
+@pytest.mark.slow
+def test_one_time_axis_shows_hit_rate_preemptions_and_evictions_with_the_blocks(
+    remote: RemotePage, served: ServedEngine
+) -> None:
+    attach(remote, served)
+    for _again in range(2):
+        complete(served, "looked up twice within ten seconds", 4)
+    chart = remote.page.locator(".st-key-timeline")
+    for title in ("Blocks stored", "Blocks in each second", "Percent", "Preemptions in each second"):
+        expect(chart).to_contain_text(title, timeout=MILLISECONDS)
+    for line in ("evicted", "hit rate", "cache in use", "preempted"):
+        expect(chart.locator(".legendtext").filter(has_text=line)).to_be_visible(timeout=MILLISECONDS)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not set(os.environ) >= VARIABLES, reason=WITHOUT_VLLM)
+def test_a_real_vllms_tokens_are_words_on_the_page(remote: RemotePage, tmp_path: Path) -> None:
+    with vllm_server(tmp_path / "server.log") as vllm:
+        remote.open(events=vllm.events, replay=vllm.replay, api=vllm.api)
+        remote.press("attach")
+        expect(remote.page.get_by_role("heading", name="vLLM at tcp://")).to_be_visible(timeout=MILLISECONDS)
+        preamble = "The librarian keeps every page of every book in small boxes, and a list says which comes next. " * 3
+        for question in ("Where is the first page? ", "Who may read the last page? "):
+            body = {"model": MODEL_NAME, "prompt": preamble + 8 * question, "max_tokens": 2, "temperature": 0}
+            post_json(vllm.api, "/v1/completions", body, seconds=120)
+        shared = remote.branch("The librarian keeps every page of every book")
+        expect(shared).to_have_attribute("open", "", timeout=MILLISECONDS)
+        expect(shared).to_contain_text("Who may read the last page?")
 
 
 @pytest.mark.slow

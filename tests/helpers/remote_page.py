@@ -38,7 +38,12 @@ class RemotePage:
 
     @property
     def radix_tree(self) -> Locator:
-        return self.page.locator(".pv-radix-tree")
+        return self.page.locator(".st-key-radix_tree .tree")
+
+    def branch(self, words: str) -> Locator:
+        """The node of the prefix tree whose own text begins so, with all that is below it."""
+        own = self.page.locator(f".words:text-matches('^{words}')")
+        return self.radix_tree.locator("details").filter(has=own).last
 
     @property
     def cards(self) -> Locator:

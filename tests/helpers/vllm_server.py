@@ -19,6 +19,8 @@ from engine.remote.subscriber import Subscriber
 from tests.helpers.app_server import free_port
 
 SECONDS_TO_START = 300
+VARIABLES = {"VLLM_PYTHON", "VLLM_MODEL"}
+WITHOUT_VLLM = "a real vLLM is opt-in: set VLLM_PYTHON to an interpreter that has it and VLLM_MODEL to a model folder"
 MODEL_NAME = "model-under-test"
 BLOCK_SIZE, NUM_BLOCKS = 32, 24
 LISTENING = "0A"

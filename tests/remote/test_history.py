@@ -14,7 +14,7 @@ from engine.remote.history import History
 from engine.remote.report import rates
 from engine.trace import cache_view
 from engine.trace.cache_view import CacheView
-from engine.trace.per_second import SecondStats, with_quiet_seconds
+from engine.trace.per_second import SecondStats
 from engine.trace.state import CacheState
 from engine.trace.trace import Trace
 from tests.helpers.kv_stream import CLEARED, one_block, payload, removed, stored
@@ -142,23 +142,6 @@ def test_tokens_are_bounded_too(monkeypatch):
     monkeypatch.setattr(cache_view, "MAX_TOKENS", 31)
     view: CacheView = filled(70).at(70).prefix_cache
     assert (view.num_tokens, view.num_blocks) == (30, 15)
-
-
-def test_seconds_without_events_are_filled_in():
-    history = History()
-    for number, timestamp in enumerate((100.0, 100.5, 103.0)):
-        history.add_message(number, payload(stored([number], None, [1], 1), timestamp=timestamp))
-    history.add_message(3, payload(removed(0), timestamp=105.0))
-    filled = [
-        SecondStats(100, 2, 0, 2),
-        SecondStats(101, 0, 0, 2),
-        SecondStats(102, 0, 0, 2),
-        SecondStats(103, 1, 0, 3),
-    ]
-    filled += [SecondStats(104, 0, 0, 3), SecondStats(105, 0, 1, 2)]
-    assert with_quiet_seconds(history.per_second()) == filled
-    assert with_quiet_seconds(history.per_second(), last=4) == filled[2:]
-    assert with_quiet_seconds([]) == []
 
 
 @pytest.mark.parametrize(

@@ -6,12 +6,23 @@ import json
 from collections import Counter
 from pathlib import Path
 
+import msgspec
 import pytest
 
+from engine.remote.metrics import MetricsSample
 from engine.remote.radix_tree import radix_tree_of
-from engine.remote.recording import RecordingError, history_of, open_recording, read_frames
+from engine.remote.recording import (
+    RecordedStream,
+    Recorder,
+    RecordingError,
+    history_of,
+    open_recording,
+    read_frames,
+    samples_of,
+)
 from engine.trace.source import SourceFacts, facts_of
 from engine.trace.trace import Trace, TraceError
+from tests.helpers.kv_stream import payload, stored
 
 ROOT = Path(__file__).resolve().parents[2]
 RECORDING = (ROOT / "assets/traces/vllm-0.32-recorded.msgpack").read_bytes()
@@ -134,3 +145,51 @@ def test_a_damaged_file_is_refused_with_a_reason(data, sentence):
 def test_json_that_is_no_trace_is_refused_with_a_reason():
     with pytest.raises(TraceError, match=r"^This is not a trace file"):
         open_recording(b'{"a": 1}', SourceFacts("x"))
+
+
+LOOKS = [
+    MetricsSample(1_000.5, num_running=1.0, prefix_queries=0.0, prefix_hits=0.0, num_blocks=24, server="vLLM"),
+    MetricsSample(1_001.5, kv_usage=0.5, prefix_queries=40.0, prefix_hits=30.0, num_preemptions=1.0),
+]
+
+
+def recorded_with_metrics(file: Path) -> bytes:
+    with Recorder(file) as recorder:
+        recorder.add_sample(LOOKS[0])
+        recorder.add_message(0, payload(stored([1], None, [1, 2], 2), timestamp=None))
+        recorder.add_sample(LOOKS[1])
+        assert (recorder.num_messages, recorder.num_samples) == (1, 2)
+    return file.read_bytes()
+
+
+def test_metrics_are_recorded_between_the_messages_and_come_back(tmp_path):
+    data = recorded_with_metrics(tmp_path / "r.msgpack")
+    assert [topic for topic, _number, _payload in read_frames(data)] == [b"metrics", b"kv-events", b"metrics"]
+    assert samples_of(data) == tuple(LOOKS)
+    assert history_of(data).last_step == 1
+    source = open_recording(data, SourceFacts("x"))
+    assert isinstance(source, RecordedStream)
+    assert (source.samples, source.facts.num_blocks, source.last_step) == (tuple(LOOKS), 24, 1)
+    assert samples_of(RECORDING) == ()
+
+
+def test_a_recorded_look_has_the_servers_time(tmp_path, monkeypatch):
+    file = tmp_path / "r.msgpack"
+    monkeypatch.setattr("engine.remote.recording.time.time", lambda: 1_060.25)  # our clock is a minute ahead
+    with Recorder(file) as recorder:
+        recorder.add_message(0, payload(stored([1], None, [1, 2], 2), timestamp=1_000.0))
+        recorder.add_sample(MetricsSample(1_061.25, kv_usage=0.5))
+    assert samples_of(file.read_bytes()) == (MetricsSample(1_001.0, kv_usage=0.5),)
+    source = open_recording(file.read_bytes(), SourceFacts("x"))
+    assert isinstance(source, RecordedStream)
+    assert [(s.second, s.num_copies, s.kv_usage) for s in source.timeline()] == [(1_000, 1, None), (1_001, 1, 0.5)]
+
+
+@pytest.mark.parametrize(
+    "told",
+    [{}, {"time": 0.0}, {"time": "x"}, {"time": float("nan")}, {"time": 5.0, "num_preemptions": float("inf")}, 3],
+)
+def test_a_look_that_cannot_be_read_is_refused(told):
+    frames = msgspec.msgpack.encode([b"metrics", bytes(8), msgspec.msgpack.encode(told)])
+    with pytest.raises(RecordingError, match=r"^Reading 0 of the metrics in this recording is none\.$"):
+        samples_of(frames)

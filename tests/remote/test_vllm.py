@@ -12,12 +12,17 @@ from engine.remote.recording import Recorder, history_of
 from engine.remote.server import RemoteServer, ServerAddresses
 from engine.remote.subscriber import Subscriber
 from tests.helpers.kv_stream import wait_until
-from tests.helpers.vllm_server import BLOCK_SIZE, MODEL_NAME, NUM_BLOCKS, VllmServer, vllm_server
-
-pytestmark = pytest.mark.skipif(
-    not {"VLLM_PYTHON", "VLLM_MODEL"} <= set(os.environ),
-    reason="a real vLLM is opt-in: set VLLM_PYTHON to an interpreter that has it and VLLM_MODEL to a model folder",
+from tests.helpers.vllm_server import (
+    BLOCK_SIZE,
+    MODEL_NAME,
+    NUM_BLOCKS,
+    VARIABLES,
+    WITHOUT_VLLM,
+    VllmServer,
+    vllm_server,
 )
+
+pytestmark = pytest.mark.skipif(not set(os.environ) >= VARIABLES, reason=WITHOUT_VLLM)
 BEGINNING = "The librarian keeps every page of every book in small boxes, and a list says which box comes next. " * 3
 
 
@@ -52,6 +57,25 @@ def test_vllms_version_and_metrics_are_read(watcher: RemoteServer) -> None:
     assert (sample.server, sample.num_blocks, sample.block_size) == ("vLLM", NUM_BLOCKS, BLOCK_SIZE)
     assert watcher.facts.model == MODEL_NAME
     assert watcher.problems() == []
+
+
+def test_its_tokens_are_written_as_text_by_itself_with_few_requests(watcher: RemoteServer) -> None:
+    detokenizer = watcher.detokenizer
+    assert detokenizer is not None
+    wait_until(lambda: detokenizer.state == "answers", "learning how vLLM answers")
+    prompt = f"{BEGINNING} Wörter, «quoted»; emoji 🙂 and\nlines. " * 2
+    sent = send_prompt(watcher, PromptRequest(prompt, 2))
+    assert sent.token_ids is not None and sent.num_prompt_tokens is not None
+    ids = sent.token_ids[: sent.num_prompt_tokens]
+    wanted = [ids, *((token,) for token in dict.fromkeys(ids))]
+    for sequence in wanted:
+        detokenizer.text(sequence)
+    wait_until(lambda: detokenizer.num_waiting == 0, "getting the texts")
+    pieces = [detokenizer.text((token,)) for token in ids]
+    assert detokenizer.text(ids) == prompt
+    assert "".join(piece or "" for piece in pieces).startswith(f"{BEGINNING} W")
+    assert (detokenizer.state, None in pieces) == ("answers", False)
+    assert detokenizer.num_requests < 12
 
 
 def test_evictions_are_received_and_recorded(watcher: RemoteServer, vllm: VllmServer, tmp_path) -> None:

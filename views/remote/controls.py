@@ -31,6 +31,7 @@ START_HERE = N_(
     "Its addresses are the ones filled in."
 )
 VOCABULARY_REFRESH_SECONDS = 0.5
+NO_TEXT = N_("The server writes no text for its tokens, so their ids are shown: {problem}")
 RECORDED_NOTE = N_("Recorded earlier: no server is contacted.")
 ANSWER_REFRESH_SECONDS = 0.3
 PROMPT = TextRule("remote_prompt", N_("The prompt"), LONGEST_PROMPT)
@@ -62,11 +63,12 @@ def draw_addresses(viewed: ViewedSource) -> None:
         st.button(_("Attach"), key="attach", on_click=_attach, args=(viewed,))
         st.button(_("Open the recorded vLLM stream"), key="open_recorded", on_click=open_recorded, args=(viewed,))
         st.button(
-            _("Open three questions after one preamble"), key="open_branches", on_click=open_branches,
-            args=(viewed,), help=_("Recorded from this project's own server: prefixes that branch, in blocks of 16."),
+            _("Open a recording of shared prefixes"), key="open_branches", on_click=open_branches,
+            args=(viewed,),
+            help=_("vLLM 0.32 with its metrics: prefixes that branch, evictions, requests that preempt each other."),
         )  # fmt: skip
         st.button(_("Close"), key="close_remote", disabled=viewed.source is None, on_click=viewed.show, args=(None,))
-    with st.expander(_("More: several ranks, a file")):
+    with st.expander(_("More: data-parallel ranks, a file")):
         st.number_input(
             _("Data-parallel ranks"), 1, MAX_RANKS, 1, key="ranks", bind="query-params",
             help=_("Each rank publishes on the next port."),
@@ -100,29 +102,33 @@ def draw_choices(viewed: ViewedSource) -> tuple[int | None, Vocabulary]:
     """Draw the choices above the picture. Returns the moment, None for the newest as it comes, and the vocabulary."""
     source = viewed.source
     assert source is not None
-    facts = viewed.facts = source.facts
+    viewed.head = viewed.read_head()
+    facts = viewed.head.facts
     st.html(f"<h2>{escaped(_(facts.name))}</h2>")
     if facts.is_recorded:
         st.html(notice(_(RECORDED_NOTE)))
     left, right = st.columns(2)
     with left:
-        vocabulary = _draw_vocabulary(facts.model)
+        vocabulary = _draw_vocabulary(viewed, facts.model)
     with right:
         _draw_ranks(viewed)
     follows = facts.is_live and st.toggle(_("Follow the server"), True, key="remote_follow")
     return (None if follows else _draw_slider(viewed)), vocabulary
 
 
-def _draw_vocabulary(model: str | None) -> Vocabulary:
-    options = vocabulary_names()
-    likely = default_vocabulary_name(model)
+def _draw_vocabulary(viewed: ViewedSource, model: str | None) -> Vocabulary:
+    options = vocabulary_names(viewed.detokenizer)
+    likely = default_vocabulary_name(model, viewed.detokenizer)
     choice = st.selectbox(
         _("Show tokens as"), options, options.index(likely), format_func=_, key=f"remote_words_{likely}"
     )
-    vocabulary = vocabulary_of(choice)
-    if choice != IDS and vocabulary.tokenizer is None:
+    vocabulary = vocabulary_of(choice, viewed.detokenizer)
+    if vocabulary is None:
         _wait_for_vocabulary(choice)
-    return vocabulary
+    asked = None if viewed.server is None else viewed.server.detokenizer
+    if choice == IDS and asked is not None and asked.state == "refuses":
+        st.html(notice(_(NO_TEXT).format(problem=asked.problem)))
+    return vocabulary or Vocabulary()
 
 
 @st.fragment(run_every=VOCABULARY_REFRESH_SECONDS)

@@ -12,7 +12,10 @@ import streamlit as st
 
 from course.messages import Percent
 from engine.i18n import N_, _, counted
+from engine.remote.recording import RecordedStream
 from engine.remote.report import Report, first_rank, report_of
+from engine.remote.server import RemoteServer
+from engine.remote.timeline import timeline_of
 from engine.trace.cache_events import MessageReceived
 from engine.trace.cache_view import RankView, StoredBlock
 from engine.trace.source import TraceSource
@@ -22,8 +25,8 @@ from views.html_parts import figures, notice
 from views.memory_map.component import memory_map
 from views.memory_map.frames import LabelledState, Payload, states_payload
 from views.memory_map.narration import sentences
-from views.remote.charts import draw_flow, draw_metrics
-from views.remote.radix_tree import radix_tree_html, shared_html
+from views.remote.charts import WITHOUT_ADDRESS, WITHOUT_METRICS, draw_metrics, draw_timeline
+from views.remote.radix_tree import draw_radix_tree, shared_html
 from views.remote.viewed_source import ViewedSource
 from views.remote.vocabulary import Vocabulary
 
@@ -38,18 +41,19 @@ UNKNOWN = N_("unknown")
 NOTHING_YET = N_(
     "Nothing is known about the cache yet: servers report only when a block enters the prefix cache or is evicted."
 )
+NOTHING_SHARED = N_("No prefix is shared: no two stored texts begin with the same block.")
 NO_EVENTS = N_("No address for KV events is given, so the cache itself cannot be shown, only the server's own metrics.")
 FIGURES = (
     Figure(N_("Blocks stored"), "{report.num_blocks}"),
     Figure(N_("Extra copies"), "{report.num_extra_copies}"),
     Figure(N_("Stored so far"), "{report.num_stored}"),
-    Figure(N_("Removed so far"), "{report.num_removed}"),
+    Figure(N_("Evicted so far"), "{report.num_removed}"),
 )
 _OPTIONAL = (
     Figure(N_("Pool size"), "{report.pool_blocks}"),
     Figure(N_("Occupancy"), Percent("report.occupancy", of_one=True)),
     Figure(N_("Stored per second"), "{report.stored_per_second:.1f}"),
-    Figure(N_("Removed per second"), "{report.removed_per_second:.1f}"),
+    Figure(N_("Evicted per second"), "{report.removed_per_second:.1f}"),
 )
 """Figures that not every source knows; the others say \"unknown\"."""
 
@@ -110,9 +114,11 @@ def draw_moment(viewed: ViewedSource, step: int, vocabulary: Vocabulary) -> None
         st.html(notice(_("This moment is no longer kept; choose a later one."), "problem"))
         return
     _draw(viewed, source, state, vocabulary)
-    _draw_charts(viewed)
+    _draw_charts(viewed, step)
     if viewed.server is not None:
         st.fragment(_keep_alive, run_every=KEEP_ALIVE_SECONDS)(viewed)
+    if viewed.detokenizer is not None and viewed.detokenizer.num_waiting:
+        st.fragment(_wait_for_texts, run_every=REFRESH_SECONDS)(viewed)
 
 
 def _keep_alive(viewed: ViewedSource) -> None:
@@ -121,13 +127,19 @@ def _keep_alive(viewed: ViewedSource) -> None:
         viewed.server.touch()
 
 
+def _wait_for_texts(viewed: ViewedSource) -> None:
+    """Rerun the page when the server has answered for the tokens of this moment."""
+    if viewed.detokenizer is None or not viewed.detokenizer.num_waiting:
+        st.rerun()
+
+
 def _draw_newest(viewed: ViewedSource, vocabulary: Vocabulary) -> None:
     server = viewed.server
     if server is None:
         return
     server.touch()
-    if server.facts != viewed.facts:
-        st.rerun()  # it has told its name or its model by now, which the page outside shows
+    if viewed.read_head() != viewed.head:
+        st.rerun()  # it has told its name, its model or its words by now, which the page outside shows
     for problem in server.problems():
         st.html(notice(problem, "problem"))
     _draw(viewed, server, server.at(server.last_step), vocabulary)
@@ -147,11 +159,19 @@ def _draw(viewed: ViewedSource, source: TraceSource, state: CacheState, vocabula
         _draw_radix_tree(viewed, report, vocabulary)
 
 
-def _draw_charts(viewed: ViewedSource) -> None:
-    if viewed.source is not None:
-        draw_flow(viewed.source.per_second())
-    if viewed.server is not None:
-        draw_metrics(viewed.server.samples)
+def _draw_charts(viewed: ViewedSource, step: int | None = None) -> None:
+    """`step`: the moment shown, None for the newest as it comes."""
+    source = viewed.source
+    if source is None:
+        return
+    sent = None if step is None or step == source.last_step else _time_of(source, step)
+    moment = None if sent is None or step is None else (sent, _("Moment {step}").format(step=step))
+    if isinstance(source, RemoteServer | RecordedStream):
+        is_server = isinstance(source, RemoteServer)
+        draw_timeline(source.timeline(), moment, WITHOUT_ADDRESS if is_server else WITHOUT_METRICS)
+        draw_metrics(source.samples)
+    else:
+        draw_timeline(timeline_of(source.per_second(), ()), moment, "")
 
 
 def _draw_map(source: TraceSource, state: CacheState, report: Report, vocabulary: Vocabulary) -> None:
@@ -171,7 +191,9 @@ def _draw_map(source: TraceSource, state: CacheState, report: Report, vocabulary
 
 def _draw_radix_tree(viewed: ViewedSource, report: Report, vocabulary: Vocabulary) -> None:
     st.header(_("Prefixes"))
-    st.html(radix_tree_html(report.radix_tree, vocabulary, viewed.asked))
+    if not report.radix_tree.shared:
+        st.html(notice(_(NOTHING_SHARED)))
+    draw_radix_tree(report.radix_tree, vocabulary, viewed.asked)
     if report.radix_tree.num_nodes_hidden:
         st.html(
             notice(
@@ -240,9 +262,15 @@ def notes(report: Report) -> list[str]:
 
 def moment_name(source: TraceSource, step: int) -> str:
     """The number of a moment, and its time by the server's clock where it tells."""
+    sent = _time_of(source, step)
+    clock = "" if sent is None else time.strftime(" · %H:%M:%S UTC", time.gmtime(sent))
+    return _("Moment {step}").format(step=step) + clock
+
+
+def _time_of(source: TraceSource, step: int) -> float | None:
+    """When the moment's message was sent, by the server's clock."""
     times = [event.timestamp for event in source.events_of(step) if isinstance(event, MessageReceived)]
-    clock = time.strftime(" · %H:%M:%S", time.gmtime(times[-1])) if times else ""
-    return _("Moment {step}").format(step=step) + (f"{clock} UTC" if clock else "")
+    return times[-1] if times else None
 
 
 def _figures(report: Report) -> list[tuple[str, str, str]]:

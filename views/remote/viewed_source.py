@@ -10,6 +10,7 @@ import streamlit as st
 
 from engine.i18n import N_, _
 from engine.remote.addresses import AddressError, events_address, http_address
+from engine.remote.detokenizer import Detokenizer, State
 from engine.remote.prompt import PromptResult
 from engine.remote.recording import RecordingError, open_recording
 from engine.remote.server import RemoteServer, ServerAddresses
@@ -19,12 +20,9 @@ from views.remote.connections import TooManyServersError, is_presenter, refusal,
 from views.server.proxies import visitor_address
 
 RECORDED = Path(__file__).resolve().parents[2] / "assets" / "traces" / "vllm-0.32-recorded.msgpack"
+BRANCHES = RECORDED.with_name("vllm-0.32-branches-recorded.msgpack")
 RECORDED_FACTS = SourceFacts(
     N_("Recorded from vLLM 0.32"), is_recorded=True, model="SmolLM2-135M-Instruct", num_blocks=24
-)
-BRANCHES = RECORDED.with_name("engine-branches-recorded.msgpack")
-BRANCHES_FACTS = SourceFacts(
-    N_("Recorded from this project's engine"), is_recorded=True, model="SmolLM2-135M-Instruct", num_blocks=64
 )
 MAX_FILE = 64 << 20
 MAX_RANKS = 8
@@ -33,18 +31,26 @@ MOMENT = "remote_moment"
 _KEY = "remote_shown"
 
 
+@dataclass(frozen=True)
+class SourceHead:
+    """What the page shows above the picture. detokenizing: whether the server writes its tokens as text."""
+
+    facts: SourceFacts
+    detokenizing: State | None = None
+
+
 @dataclass
 class ViewedSource:
     """`source` None: nothing yet.
 
     problem: why the last action failed, in one sentence.
-    facts: what the source said about itself when the page was drawn last.
+    head: what the source said about itself when the page was drawn last.
     asking, asked: a prompt that was sent to the server, and its answer.
     """
 
     source: TraceSource | None = None
     problem: str = ""
-    facts: SourceFacts | None = None
+    head: SourceHead | None = None
     asked: PromptResult | None = None
     asking: Future[PromptResult] | None = None
 
@@ -52,6 +58,18 @@ class ViewedSource:
     def server(self) -> RemoteServer | None:
         """The source, when it is a server."""
         return self.source if isinstance(self.source, RemoteServer) else None
+
+    @property
+    def detokenizer(self) -> Detokenizer | None:
+        """Of the server, where it has answered."""
+        detokenizer = None if self.server is None else self.server.detokenizer
+        return detokenizer if detokenizer is not None and detokenizer.state == "answers" else None
+
+    def read_head(self) -> SourceHead:
+        """What the source says of itself now. There must be one."""
+        assert self.source is not None
+        detokenizer = None if self.server is None else self.server.detokenizer
+        return SourceHead(self.source.facts, None if detokenizer is None else detokenizer.state)
 
     def show(self, source: TraceSource | None) -> None:
         """View a source at its newest moment, wherever the slider was for the one before."""
@@ -109,11 +127,11 @@ def open_recorded(viewed: ViewedSource) -> None:
 
 
 def open_branches(viewed: ViewedSource) -> None:
-    """The stream of this project's own server, which comes with the app, too.
+    """Another stream of vLLM that comes with the app, with its metrics: 24 blocks of 32.
 
-    64 blocks of 16: three questions after one system prompt of more than 64 tokens, and the first of them again.
+    Questions after two system prompts, six long stories at once that preempt each other, and the questions again.
     """
-    viewed.show(open_recording(BRANCHES.read_bytes(), BRANCHES_FACTS))
+    viewed.show(open_recording(BRANCHES.read_bytes(), RECORDED_FACTS))
 
 
 def open_file(viewed: ViewedSource, name: str, data: bytes) -> None:
