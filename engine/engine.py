@@ -8,9 +8,13 @@ Everything that happens to memory is in `engine.trace`; nothing else draws or co
 from __future__ import annotations
 
 import logging
+import sys
 import time
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
+from importlib.util import find_spec
+from typing import Any
 
 from engine.admission import (
     RequestRefusedError,
@@ -204,19 +208,29 @@ class Engine:
         self,
         prompts: Sequence[Prompt],
         params: SamplingParams | Sequence[SamplingParams] | None = None,
-        progress: Callable[[int, int], None] | None = None,
+        use_tqdm: bool | Callable[..., Any] | None = None,
     ) -> list[RequestOutput]:
         """Run prompts to their end; one output a prompt, in order. A refused prompt has `error` and no outputs.
 
-        `progress(num_finished, num_prompts)` is called after every step.
+        use_tqdm: whether to draw a progress bar of the prompts that are done and the tokens generated so far, or, as
+        vLLM takes it, what makes the bar (`functools.partial(tqdm, leave=False)`). None: in a notebook only, so that a
+        script or a server prints nothing it was not asked for; vLLM's default is True.
         """
         params_of = list(params) if isinstance(params, Sequence) else [params] * len(prompts)
         results = [self._try_add(prompt, own) for prompt, own in zip(prompts, params_of, strict=True)]
         accepted = [result for result in results if isinstance(result, str)]
-        while any(not self._groups[name].is_finished for name in accepted):
-            self.step()
-            if progress:
-                progress(sum(self._groups[name].is_finished for name in accepted), len(prompts))
+        num_tokens = dict.fromkeys(accepted, 0)
+        with _progress_bar(use_tqdm, len(prompts)) as bar:
+            while any(not self._groups[name].is_finished for name in accepted):
+                outputs = self.step()
+                if bar is None:
+                    continue
+                for output in outputs:
+                    if output.request_id in num_tokens:
+                        num_tokens[output.request_id] = sum(len(sample.token_ids) for sample in output.outputs)
+                num_unfinished = sum(not self._groups[name].is_finished for name in accepted)
+                bar.set_postfix(tokens=sum(num_tokens.values()), refresh=False)
+                bar.update(len(prompts) - num_unfinished - bar.n)
         return [self.output(result) if isinstance(result, str) else result for result in results]
 
     # -- looking --
@@ -324,6 +338,34 @@ class Engine:
         while (name := _letters(number)) in self._groups or name in self._refused:
             number += 1
         return name
+
+
+def _progress_bar(use_tqdm: bool | Callable[..., Any] | None, num_prompts: int) -> AbstractContextManager[Any]:
+    """A tqdm bar of `num_prompts`, or a context with None where there is to be no bar.
+
+    Raises ImportError where a bar is asked for and there is no tqdm; a notebook without it has none.
+    """
+    if use_tqdm is None:
+        use_tqdm = _in_notebook() and find_spec("tqdm") is not None
+    make: Callable[..., Any]
+    if not isinstance(use_tqdm, bool):
+        make = use_tqdm
+    elif use_tqdm:
+        from tqdm import tqdm
+
+        make = tqdm
+    else:
+        return nullcontext()
+    # miniters: it is drawn anew, at most ten times a second, also after steps in which no prompt ended.
+    bar: AbstractContextManager[Any] = make(total=num_prompts, desc="Processed prompts", dynamic_ncols=True, miniters=0)
+    return bar
+
+
+def _in_notebook() -> bool:
+    """Whether this process is the kernel of a notebook: Jupyter's, VS Code's or Colab's."""
+    ipython = sys.modules.get("IPython")
+    shell = ipython.get_ipython() if ipython is not None else None
+    return "IPKernelApp" in getattr(shell, "config", {})
 
 
 def _letters(number: int) -> str:
