@@ -17,21 +17,19 @@ from tools.kit import make
 from tools.kit.__main__ import main
 from tools.kit.make import PROGRAM, ROOT, KitError, copy_program, download_wheels, make_kit
 
-SMALL = "filelock==4.3.1\n"
-
-
-def small_download(_requirements: Path, wheels: Path) -> None:
-    """One real wheel instead of all."""
-    requirements = wheels.parent / "app" / "requirements.txt"
-    requirements.write_text(SMALL)
-    download_wheels(requirements, wheels)
+SMALL = "# One real wheel instead of all.\n--prefer-binary\nfilelock==4.3.1\n"
 
 
 @pytest.mark.embedded
 @pytest.mark.slow
 def test_a_kit_holds_all_it_needs_and_installs_without_an_index(tmp_path: Path) -> None:
-    kit = make_kit(tmp_path / "kit", ignore_progress, small_download)
-    assert {entry.name for entry in kit.iterdir()} == {"README.txt", "app", "install.py", "weights", "wheels"}
+    small = tmp_path / "requirements-cpu.txt"
+    small.write_text(SMALL)
+    kit = make_kit(tmp_path / "kit", ignore_progress, small)
+    assert {entry.name for entry in kit.iterdir()} == {
+        "README.txt", "app", "install.py", "requirements.txt", "weights", "wheels",
+    }  # fmt: skip
+    assert (kit / "requirements.txt").read_text() == SMALL.replace("--prefer-binary\n", "")
     assert {entry.name for entry in (kit / "app").iterdir()} == set(PROGRAM)
     assert is_intact(kit / "weights" / CACHE_NAME)
     assert not list(kit.rglob("__pycache__"))
@@ -75,8 +73,8 @@ def test_packages_that_cannot_be_fetched_are_reported(tmp_path: Path, monkeypatc
 
 
 NOT_IN_A_KIT = {
-    ".ci", ".dockerignore", ".gitattributes", ".github", ".gitignore", ".pre-commit-config.yaml", "CHANGELOG.md",
-    "CONTRIBUTING.md", "Dockerfile", "SECURITY.md", "babel.cfg", "benchmarks", "compose.yaml", "docs",
+    ".ci", ".devcontainer", ".dockerignore", ".gitattributes", ".github", ".gitignore", ".pre-commit-config.yaml",
+    "CHANGELOG.md", "CONTRIBUTING.md", "Dockerfile", "SECURITY.md", "babel.cfg", "compose.yaml", "docs",
     "requirements-dev.txt", "requirements-rocm.txt", "tests",
 }  # fmt: skip
 
@@ -91,6 +89,11 @@ def test_everything_at_the_root_is_in_a_kit_or_named_as_left_out() -> None:
 @pytest.mark.slow
 def test_the_copied_program_imports_nothing_that_was_left_out(tmp_path: Path) -> None:
     copy_program(tmp_path)
-    program = "import app, tools.doctor.checks, tools.recorder, engine.serve.__main__; print(app.__file__)"
+    pages = [f"views.{file.stem}" for file in (ROOT / "views").glob("*.py") if file.stem != "__init__"]
+    pages += [
+        f"views.{file.parent.name}.{file.stem}" for file in (ROOT / "views").glob("*/*.py") if file.stem[0] != "_"
+    ]
+    program = f"import app, tools.doctor.checks, tools.recorder, engine.serve.__main__, {', '.join(sorted(pages))}"
+    program += "; print(app.__file__)"
     run = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert run.stdout.strip() == str(tmp_path / "app.py"), run.stderr

@@ -54,7 +54,7 @@ def pip_command(target: Path) -> list[str]:
     """pip of the target's virtual environment, installing from the kit's wheels alone."""
     python = target / ".venv" / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
     command = [str(python), "-m", "pip", "install", "--no-index", "--disable-pip-version-check"]
-    return [*command, "--find-links", str(KIT / "wheels"), "--requirement", str(KIT / "app" / "requirements.txt")]
+    return [*command, "--find-links", str(KIT / "wheels"), "--requirement", str(KIT / "requirements.txt")]
 
 
 if __name__ == "__main__":

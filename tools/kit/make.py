@@ -1,11 +1,12 @@
 """Make a kit: the app, its wheels, the model, recorded runs, and the script that installs them.
 
 FOLDER/
-  install.py      run this on the other machine; needs Python and nothing else
-  README.txt      how
-  app/            the app, recorded runs (assets/traces) included
-  wheels/         every package of requirements.txt, for this system and this Python
-  weights/        the converted model with its manifest
+  install.py         run this on the other machine; needs Python and nothing else
+  README.txt         how
+  requirements.txt   the packages: the app's, or those of requirements-cpu.txt
+  app/               the app, recorded runs (assets/traces) included
+  wheels/            every package, for this system and this Python
+  weights/           the converted model with its manifest
 """
 
 from __future__ import annotations
@@ -14,7 +15,6 @@ import platform
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 from engine.model.load_report import ProgressCallback
@@ -24,7 +24,7 @@ from tools.kit import install
 
 ROOT = Path(__file__).resolve().parents[2]
 PROGRAM = (
-    "app.py", "pages", "views", "course", "engine", "kernels", "tools", "assets", "locale", ".streamlit",
+    "app.py", "pages", "views", "course", "engine", "kernels", "benchmarks", "tools", "assets", "locale", ".streamlit",
     "pyproject.toml", "requirements.txt", "requirements-cpu.txt", "README.md", "LICENSE", "NOTICE",
 )  # fmt: skip
 README = """The PagedAttention visualizer, without a network.
@@ -37,24 +37,23 @@ It puts everything into one folder in your home and says how to start it. Nothin
 The wheels are for {system} and Python {python}; another system needs a kit made on such a system.
 """
 
-Download = Callable[[Path, Path], None]
-
 
 class KitError(Exception):
     """The kit could not be made; the message says why and what to do."""
 
 
-def make_kit(folder: Path, progress: ProgressCallback, download: Download | None = None) -> Path:
-    """Fill `folder`, which must not exist or be empty. Raises KitError or ModelLoadError with one plain sentence.
-
-    `download(requirements, wheels)` fetches the packages; by default the user's own pip does.
-    """
+def make_kit(folder: Path, progress: ProgressCallback, requirements: Path = ROOT / "requirements.txt") -> Path:
+    """Fill `folder`, which must not exist or be empty. Raises KitError or ModelLoadError with one plain sentence."""
     if folder.exists() and any(folder.iterdir()):
         raise KitError(f"{folder} is not empty. Name a new folder, or empty this one.")
     folder.mkdir(parents=True, exist_ok=True)
     copy_program(folder / "app")
     cached_copy(embedded_folder(progress), folder / "weights")
-    (download or download_wheels)(ROOT / "requirements.txt", folder / "wheels")
+    download_wheels(requirements, folder / "wheels")
+    pins = [
+        line for line in requirements.read_text("utf-8").splitlines() if not line.startswith("--")
+    ]  # no index there
+    (folder / "requirements.txt").write_text("\n".join(pins) + "\n", "utf-8")
     shutil.copy2(install.__file__, folder / "install.py")
     (folder / "README.txt").write_text(README.format(python=python_version(), system=platform.system()), "utf-8")
     return folder
