@@ -22,8 +22,9 @@ from views.memory_map.document import document, map_place
 from views.memory_map.frames import frames_payload
 from views.memory_map.static_picture import one_line, static_svg
 
-HIDE_WHERE_SCRIPTS_RUN = "<style>.paged-kv-static { display: none }</style>"
-"""A notebook that is not trusted strips this style and the frame, and leaves the picture."""
+HIDE_BESIDE_THE_MAP = "<style>.paged-kv-map ~ .paged-kv-static { display: none }</style>"
+"""A notebook that is not trusted strips the frame, and leaves the picture. The style counts for the whole notebook, so
+it asks for a frame beside it: once one cell has run again, the pictures of the others stay."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -45,8 +46,8 @@ class ShownTrace:
         image = base64.b64encode(self.svg.encode("utf-8")).decode("ascii")
         picture = f'<img src="data:image/svg+xml;base64,{image}" alt="{line}">' if self.svg else ""
         return (
-            f'<iframe title="Memory map" srcdoc="{page}" sandbox="allow-scripts allow-downloads" '
-            f'style="width: 100%; height: {self.height}px; border: 0"></iframe>{HIDE_WHERE_SCRIPTS_RUN}'
+            f'<iframe class="paged-kv-map" title="Memory map" srcdoc="{page}" sandbox="allow-scripts allow-downloads" '
+            f'style="width: 100%; height: {self.height}px; border: 0"></iframe>{HIDE_BESIDE_THE_MAP}'
             f'<div class="paged-kv-static"><p>{line}</p>{picture}</div>'
         )
 
