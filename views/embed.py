@@ -17,6 +17,7 @@ STYLE = """<style>
   .st-key-live_requests, .st-key-live_notes, .st-key-live_tools) { display: none !important; }
 [data-testid="stMainBlockContainer"] { padding: 0.3rem !important; max-width: none !important; }
 :is(.st-key-lesson, .st-key-live) { --map-top: 0px; --map-bottom: 8px; display: block !important; }
+.st-key-live { --map-bottom: 64px; } /* its buttons */
 </style>"""
 
 

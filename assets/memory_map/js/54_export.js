@@ -14,7 +14,6 @@ class Exports {
     this.item(list, _("SVG picture"), () => this.saveSvg());
     this.item(list, _("PNG picture"), () => this.savePng());
     this.item(list, _("Frames as JSON"), () => this.saveJson());
-    if (parent.getRootNode().host?.closest(".st-key-lesson_picture")) this.item(list, _("HTML to embed it"), () => this.saveFrame());
   }
 
   item(list, text, action) {
@@ -49,24 +48,6 @@ class Exports {
 
   saveJson() {
     download(new Blob([JSON.stringify(this.frames())], { type: "application/json" }), `${this.name()}.json`);
-  }
-
-  // An iframe of this page's picture alone, as tall as it is now, at the values in the address.
-  saveFrame() {
-    const page = new URL(window.location.href);
-    const figure = page.pathname.split("/").at(-1);
-    for (const name of ["room", "follow"]) page.searchParams.delete(name);
-    const source = new URL(".", document.baseURI);
-    source.search = page.search;
-    if (figure) source.searchParams.set("figure", figure);
-    source.searchParams.set("embed", "true");
-    const height = Math.ceil(this.map.root.getRootNode().host.closest(".st-key-lesson_picture").scrollHeight) + 16;
-    const frame = htmlEl("iframe", "", document.createElement("div"));
-    Object.assign(frame, { src: source.href, title: this.map.payload.title || _("Memory map"), loading: "lazy" });
-    frame.removeAttribute("class");
-    frame.setAttribute("style", `width: 100%; height: ${height}px; border: 0`);
-    const who = _("The server shows itself in frames of the origins in PAGED_KV_FRAME_ANCESTORS only.");
-    download(new Blob([`<!-- ${who} -->\n${frame.outerHTML}\n`], { type: "text/html" }), `embed-${figure || "figure"}.html`);
   }
 
   svgText() {

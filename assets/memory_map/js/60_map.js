@@ -44,6 +44,7 @@ class MemoryMap {
     this.readout = htmlEl("div", "readout", this.below);
     this.legend = new Legend(this, this.below);
     this.more = new MoreDetail(this, this.below);
+    this.embed = new Embed(this, this.below);
     this.captions = new Captions(this.root);
     this.dataTables = new DataTables(this, this.root);
     this.presenting = new Presenting(this);
@@ -267,6 +268,7 @@ class MemoryMap {
     this.lanes.paint(this.state);
     this.legend.paint();
     this.more.paint();
+    this.embed.paint();
     this.paintWords();
   }
 
