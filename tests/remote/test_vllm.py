@@ -36,7 +36,7 @@ def vllm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[VllmServer]:
 def watcher(vllm: VllmServer) -> Iterator[RemoteServer]:
     server = RemoteServer(ServerAddresses(vllm.events, vllm.replay, vllm.api))
     server.start()
-    wait_until(lambda: server.is_connected and server.facts.model is not None, "attaching")
+    wait_until(lambda: server.is_connected and len(server.samples) > 0, "attaching")
     yield server
     server.stop()
 
