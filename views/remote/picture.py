@@ -30,7 +30,7 @@ from views.remote.radix_tree import draw_radix_tree, shared_html
 from views.remote.viewed_source import ViewedSource
 from views.remote.vocabulary import Vocabulary
 
-MAX_CARDS = 400
+MAX_CARDS = 200
 HEIGHT_WITH_WORDS = 1_300
 MAX_SLOTS_WITH_WORDS = 800
 """The recorded stream with 21 blocks of 32 is within it."""
