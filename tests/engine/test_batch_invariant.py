@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
 import pytest
@@ -16,10 +17,12 @@ from engine import Engine, EngineConfig, SamplingParams
 from engine.components import build_components, check_batch_invariant_device
 from engine.config import ConfigError
 from engine.inspect.scratch import run_to_end
-from engine.model.linear import has_bf16_gemm, has_int4_gemm
-from engine.model.weights.load import LoadedModel
+from engine.model import linear
+from engine.model.linear import Bf16GemmLinear, has_int4_gemm
+from engine.model.weights.embedded import EMBEDDED_MODEL
+from engine.model.weights.load import LoadedModel, load_model
 from engine.trace.events import RequestPreempted, SequenceScheduled
-from tests.helpers.models import loaded
+from tests.helpers.models import loaded, runs_bf16_gemm
 
 PROMPT = "The quick brown fox jumps over the lazy dog, and then it sleeps for the rest of the day."
 NEIGHBOURS = ("A blue whale", "One, two, three, four, five, six, seven, eight, nine", "Once upon a time")
@@ -35,16 +38,42 @@ def embedded(dtype: str) -> tuple[LoadedModel, EngineConfig]:
     return loaded(dtype=dtype), replace(WIDE, dtype=dtype)
 
 
+def embedded_bf16(product: str) -> tuple[LoadedModel, EngineConfig]:
+    """The embedded model in bfloat16, packed for our product or for torch's, whichever of them is faster here."""
+    model = _packed_for(product)
+    assert isinstance(model.model.layers[0].qkv, Bf16GemmLinear) == (product == "ours")
+    return model, replace(WIDE, dtype="bfloat16")
+
+
+@cache
+def _packed_for(product: str) -> LoadedModel:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(linear, "has_bf16_gemm", lambda: product == "ours")
+        return load_model(EMBEDDED_MODEL, dtype="bfloat16")
+
+
 INT4 = pytest.mark.skipif(not has_int4_gemm(), reason="needs Numba and AVX-512 VNNI")
-BF16 = pytest.mark.skipif(not has_bf16_gemm(), reason="needs Numba and AVX-512 BF16, and no AMX")
+BF16 = pytest.mark.skipif(not runs_bf16_gemm(), reason="needs Numba and AVX-512 BF16")
+EMBEDDED = [pytest.mark.embedded, pytest.mark.slow]
 MODELS: list[Any] = [
     pytest.param(tiny, "cpu", id="tiny-cpu"),
     pytest.param(tiny, "reference", id="tiny-reference"),
-    pytest.param(embedded, "int4", id="int4", marks=[pytest.mark.embedded, pytest.mark.slow, INT4]),
-    pytest.param(embedded, "bfloat16", id="bfloat16", marks=[pytest.mark.embedded, pytest.mark.slow, BF16]),
+    pytest.param(embedded, "int4", id="int4", marks=[*EMBEDDED, INT4]),
+    pytest.param(embedded_bf16, "ours", id="bfloat16-ours", marks=[*EMBEDDED, BF16]),
+    pytest.param(embedded_bf16, "torch", id="bfloat16-torch", marks=EMBEDDED),
 ]
 models = pytest.mark.parametrize("make, kind", MODELS)
 Make = Callable[[str], tuple[LoadedModel, EngineConfig]]
+
+
+@pytest.fixture(autouse=True)
+def one_thread_for_torch(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Its threads meet at the end of each of the 121 products of a row: on a busy machine that takes minutes."""
+    num_threads = torch.get_num_threads()
+    if "bfloat16-torch" in request.node.name:
+        torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(num_threads)
 
 
 class Watched:
