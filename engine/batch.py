@@ -71,8 +71,12 @@ class BatchInputs:
         for item in items:
             start = item.start
             end = start + item.num_new_tokens
-            input_ids += item.sequence.token_ids[start:end]
-            positions += range(start, end)
+            if end - start == 1:
+                input_ids.append(item.sequence.token_ids[start])
+                positions.append(start)
+            else:
+                input_ids += item.sequence.token_ids[start:end]
+                positions += range(start, end)
             slot_mapping += slots_of(item.block_table, start, end, self.block_size)
             seq_lens.append(end)
             query_start_loc.append(len(input_ids))

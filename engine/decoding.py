@@ -72,7 +72,7 @@ class Decoder:
                 requests.append(SampleRequest(rows[seq], group, seq))
                 requests += [SampleRequest(rows[seq], group, fork) for fork in self._fork_samples(group, seq)]
         for request, sampled in sample_isolated(self.sampler, logits, requests, errors):
-            if request.group not in errors:
+            if request.group not in errors.messages:
                 try:
                     self._take_sample(request, sampled)
                 except RequestError as error:

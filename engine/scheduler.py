@@ -156,11 +156,13 @@ class Scheduler:
             self._schedule_tokens(group, seq, num_new_tokens)
 
     def _num_tokens_to_run(self, group: SequenceGroup, seq: Sequence, beams_together: bool) -> int:
-        known = seq.num_tokens
-        if group.params.uses_beam_search and not beams_together:
-            known -= 1
+        missing = len(seq.token_ids) - seq.num_computed_tokens
+        if not beams_together and group.params.uses_beam_search:
+            missing -= 1
+        if missing <= 1:  # a decode step, to which no threshold applies
+            return 1 if missing == 1 and self._budget > 0 else 0
         threshold = self.config.long_prefill_token_threshold or self._budget
-        return max(0, min(known - seq.num_computed_tokens, self._budget, threshold))
+        return max(0, min(missing, self._budget, threshold))
 
     def _beams_can_choose(self, live: list[Sequence]) -> bool:
         """Beams are compared with each other, so their last tokens run in one step or not at all."""
@@ -190,7 +192,7 @@ class Scheduler:
     def _schedule_tokens(self, group: SequenceGroup, seq: Sequence, num_new_tokens: int) -> None:
         start = seq.num_computed_tokens
         table = self.kv.block_tables[seq.seq_id]
-        is_last = start + num_new_tokens == seq.num_tokens
+        is_last = start + num_new_tokens == len(seq.token_ids)
         self._batch.append(ScheduledSequence(group, seq, start, num_new_tokens, table, is_last))
         self._budget -= num_new_tokens
 

@@ -121,11 +121,12 @@ class KVCacheManager:
     def commit(self, seq: KVSequence, num_new_tokens: int) -> None:
         """The tokens' keys and values are written: move the cursor, then cache full blocks."""
         start = seq.num_computed_tokens
-        seq.num_computed_tokens += num_new_tokens
-        seq.num_ever_computed = max(seq.num_ever_computed, seq.num_computed_tokens)
-        slots = slots_of(self.block_tables[seq.seq_id], start, seq.num_computed_tokens, self.block_size)
+        end = seq.num_computed_tokens = start + num_new_tokens
+        if end > seq.num_ever_computed:
+            seq.num_ever_computed = end
+        slots = slots_of(self.block_tables[seq.seq_id], start, end, self.block_size)
         self.trace.append(SlotsWritten(self.trace.step, seq.seq_id, start, tuple(slots)))
-        if self.enable_prefix_caching and start // self.block_size < seq.num_computed_tokens // self.block_size:
+        if self.enable_prefix_caching and start // self.block_size < end // self.block_size:
             self._cache_full_blocks(seq)
 
     def slot(self, seq_id: str, position: int) -> int:
