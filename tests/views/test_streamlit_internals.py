@@ -7,6 +7,8 @@ import base64
 import contextlib
 import hashlib
 import logging
+import subprocess
+import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -87,6 +89,17 @@ class TestTheCheckAtTheStart:
             apply_patches()
         assert len(applied) == 6
         assert caplog.messages == []
+
+    def test_all_patches_are_applied_although_two_change_one_method(self) -> None:
+        """In a process of its own: patches are for good."""
+        program = (
+            "import logging; logging.basicConfig(level=logging.WARNING)\n"
+            "from views.server.streamlit_internals import apply_patches; apply_patches()\n"
+            "from streamlit.runtime.scriptrunner_utils.script_requests import ScriptRequests\n"
+            "print(ScriptRequests._request_rerun_locked.__name__)\n"
+        )
+        done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True)
+        assert (done.stdout, done.stderr) == ("request_without_clicks\n", "")
 
     def test_a_changed_signature_leaves_out_one_patch_and_is_one_warning(
         self, applied: list[str], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture

@@ -260,8 +260,8 @@ def apply_patches() -> None:
             "Streamlit %s is installed, but this app is written for %s: install that one, or see docs/upgrading.md.",
             streamlit.__version__, STREAMLIT_VERSION,
         )  # fmt: skip
-    for patch in PATCHES:
-        if differences := unmet_expectations(patch):
+    for patch, differences in [(patch, unmet_expectations(patch)) for patch in PATCHES]:  # before the first is applied
+        if differences:
             log.warning(
                 "A patch for Streamlit %s is left out, because %s. %s", STREAMLIT_VERSION, " and ".join(differences),
                 patch.without_it,
