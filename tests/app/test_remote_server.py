@@ -243,8 +243,10 @@ def test_the_time_axis_holds_hit_rate_and_preemptions_where_a_recording_has_metr
             now = 1_000.0 + number
             patched.setattr("engine.remote.recording.time.time", lambda now=now: now)  # the server's clock is ours
             recorder.add_message(number, payload(stored([number], None, [number], 1), timestamp=now))
-            counters = {"prefix_queries": queries, "prefix_hits": hits, "num_preemptions": preempted}
-            recorder.add_sample(MetricsSample(now, kv_usage=0.25, **counters))
+            sample = MetricsSample(
+                now, kv_usage=0.25, prefix_queries=queries, prefix_hits=hits, num_preemptions=preempted
+            )
+            recorder.add_sample(sample)
     app = open_page(PAGE)
     open_file(app.session_state["remote_shown"], "r.msgpack", (tmp_path / "r.msgpack").read_bytes())
     app.run()
