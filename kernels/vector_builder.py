@@ -1,4 +1,4 @@
-"""512-bit vector instructions over an LLVM builder: what the GEMM kernels write their innermost loops with."""
+"""Vector instructions over an LLVM builder: what GEMM and attention kernels write their innermost loops with."""
 
 from typing import Any
 
@@ -11,11 +11,29 @@ INTS, SHORTS, FLOATS, HALVES = (ir.VectorType(kind, LANES) for kind in (INT, SHO
 BYTES = ir.VectorType(BYTE, 4 * LANES)
 
 
+class _BFloat(ir.Type):  # type: ignore[misc]
+    """LLVM's bfloat, for which llvmlite has no class."""
+
+    def _to_string(self) -> str:
+        return "bfloat"
+
+
+BFLOATS = ir.VectorType(_BFloat(), 2 * LANES)
+
+
 class VectorBuilder:
-    """Emits LLVM instructions on vectors of LANES 32-bit lanes through `builder`."""
+    """Emits LLVM instructions on vectors through `builder`; the types above are those of 512-bit registers."""
 
     def __init__(self, builder: Any) -> None:
         self.builder = builder
+
+    @classmethod
+    def open(cls, context: Any, builder: Any, signature: Any, arguments: Any, arrays: tuple[int, ...]) -> list[Any]:
+        """For an intrinsic: a VectorBuilder, and the data pointers of those arguments that are arrays."""
+        return [
+            cls(builder),
+            *(context.make_array(signature.args[i])(context, builder, arguments[i]).data for i in arrays),
+        ]
 
     def gep(self, pointer: Any, offset: Any) -> Any:
         """getelementptr: `pointer` moved on by `offset` of its elements."""
@@ -39,8 +57,11 @@ class VectorBuilder:
         return self.builder.shuffle_vector(first, first, ir.Constant(ir.VectorType(INT, kind.count), [0] * kind.count))
 
     def fma(self, a: Any, b: Any, acc: Any) -> Any:
-        """a * b + acc in every lane."""
-        return self.call("llvm.fma.v16f32", FLOATS, a, b, acc)
+        """a * b + acc in every float32 lane; of 32-bit words that are bfloat16 pairs, the sum of both products."""
+        if a.type == acc.type:
+            return self.call(f"llvm.fma.v{a.type.count}f32", a.type, a, b, acc)
+        pairs = [self.builder.bitcast(operand, BFLOATS) for operand in (a, b)]
+        return self.call("llvm.x86.avx512bf16.dpbf16ps.512", FLOATS, acc, *pairs)
 
     def call(self, name: str, result: Any, *arguments: Any, fastmath: tuple[str, ...] = ()) -> Any:
         """An intrinsic of LLVM by its full name."""
@@ -48,10 +69,10 @@ class VectorBuilder:
         function = cgutils.get_or_insert_function(self.builder.module, kind, name)
         return self.builder.call(function, arguments, fastmath=fastmath)
 
-    def prefetch(self, pointer: Any) -> None:
-        """Ask for the cache line at `pointer` without waiting for it."""
+    def prefetch(self, pointer: Any, locality: int = 3) -> None:
+        """Ask for the cache line at `pointer` without waiting for it. `locality`: LLVM's, 3 for all levels of cache."""
         flag = ir.IntType(32)
         kind = ir.FunctionType(ir.VoidType(), [pointer.type, flag, flag, flag])
         function = self.builder.module.declare_intrinsic("llvm.prefetch", [pointer.type], kind)
-        read, all_levels, data_cache = flag(0), flag(3), flag(1)
-        self.builder.call(function, [pointer, read, all_levels, data_cache])
+        read, data_cache = flag(0), flag(1)
+        self.builder.call(function, [pointer, read, flag(locality), data_cache])

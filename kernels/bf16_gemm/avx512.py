@@ -31,20 +31,6 @@ PREFETCH_BYTES = 4096
 """Bytes between the weights in work and those being fetched: the processor's own guess ends at each page of memory."""
 
 
-class _BFloat(ir.Type):  # type: ignore[misc]  # llvmlite has no name for it
-    def __str__(self) -> str:
-        return "bfloat"
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _BFloat)
-
-    def __hash__(self) -> int:
-        return hash(_BFloat)
-
-
-BFLOATS = ir.VectorType(_BFloat(), 2 * LANES)
-
-
 def has_instruction() -> bool:
     """Whether this processor can run the kernel."""
     return bool(binding.get_host_cpu_features().get("avx512bf16"))
@@ -86,7 +72,7 @@ def multiply_tile(_context, tile, x, first, pairs, out, out_at, out_stride, coun
             for t, sums in enumerate(totals):
                 pair = b.splat(b.load(b.gep(x, t), INT), INTS)
                 for register, total in zip(registers, sums, strict=True):
-                    builder.store(_dot(b, builder.load(total), register, pair), total)
+                    builder.store(b.fma(register, pair, builder.load(total)), total)
         for t, sums in enumerate(totals):
             at = builder.add(out_at, builder.mul(out_stride, out_stride.type(t)))
             for r, total in enumerate(sums):
@@ -95,9 +81,3 @@ def multiply_tile(_context, tile, x, first, pairs, out, out_at, out_stride, coun
 
     size = types.uintp
     return types.void(size, x, size, size, out, size, size, count), generate
-
-
-def _dot(b: VectorBuilder, sums: Any, weights: Any, x: Any) -> Any:
-    return b.call(
-        "llvm.x86.avx512bf16.dpbf16ps.512", FLOATS, sums, *(b.builder.bitcast(pairs, BFLOATS) for pairs in (weights, x))
-    )

@@ -108,8 +108,9 @@ def _compile_layers(bits: int) -> Any:
                 )  # fmt: skip
             now = _record_elapsed(BETWEEN, now, cycles)
             attend_batch(
-                query, keys, values, block_table, seq_lens, query_start_loc, num_heads, num_kv_heads, head_dim,
-                block_size, scale, windows[layer], np.float32(0.0), batch_invariant, num_threads, attended, lse,
+                query, keys, values, block_table, seq_lens, query_start_loc, attended, lse,
+                num_heads, num_kv_heads, head_dim, block_size,
+                scale, windows[layer], np.float32(0.0), batch_invariant, num_threads,
             )  # fmt: skip
             now = _record_elapsed(ATTENTION, now, cycles)
             for first in range(0, num_tokens, CHUNK_TOKENS):

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from kernels.numba_intrinsics import cached_flat_view, compiled, flat_view
+from kernels.paged_attention.cpu_batch import Batch, Sizes, Softmax, U
 from kernels.paged_attention.cpu_decode import attend_decode
 from kernels.paged_attention.cpu_prefill import attend_prefill
 from kernels.threads import match_threads, parallel_loops
@@ -33,10 +34,9 @@ def paged_attention(
     with parallel_loops():
         attend_batch(
             flat_view(query.float().contiguous()), cached_flat_view(key_cache), cached_flat_view(value_cache),
-            block_table.numpy(), seq_lens.numpy(), query_start_loc.numpy(),
+            block_table.numpy(), seq_lens.numpy(), query_start_loc.numpy(), out, lse,
             num_heads, num_kv_heads, head_dim, block_size,
             np.float32(scale), sliding_window or 0, np.float32(soft_cap or 0.0), batch_invariant, match_threads(),
-            out, lse,
         )  # fmt: skip
     result = torch.from_numpy(out).view(query.shape).to(query.dtype)
     return (result, torch.from_numpy(lse).view(num_tokens, num_heads)) if return_lse else result
@@ -44,37 +44,23 @@ def paged_attention(
 
 @compiled()
 def attend_batch(
-    query,  # [num_tokens * num_heads * head_dim] float32
-    key_cache,  # [num_blocks * block_size * num_kv_heads * head_dim] float32, or uint16 bits of bfloat16
-    value_cache,  # like key_cache
-    block_table,  # [num_seqs, max_blocks_per_seq] int32
-    seq_lens,  # [num_seqs] int32
-    query_start_loc,  # [num_seqs + 1] int32
-    num_heads,
-    num_kv_heads,
-    head_dim,
-    block_size,
-    scale,  # float32
-    window,  # int, 0 for none
-    soft_cap,  # float32, 0 for none
-    batch_invariant,  # bool: all tokens by the one way, whose bits do not depend on how many come together
-    num_threads,
-    out,  # [num_tokens * num_heads * head_dim] float32
-    lse,  # [num_tokens * num_heads] float32
-):
-    """Attention of a whole batch, for compiled callers too: tensors are flat arrays, and `out` and `lse` are filled."""
+    query, key_cache, value_cache, block_table, seq_lens, query_start_loc, out, lse,
+    num_heads, num_kv_heads, head_dim, block_size, scale, window, soft_cap, batch_invariant, num_threads,
+):  # fmt: skip
+    """Attention of a whole batch, for compiled callers too. The parameters are the fields of the types in cpu_batch.py.
+
+    One by one, since Numba takes four microseconds longer to receive a tuple from Python. With `batch_invariant` all
+    tokens go the one way whose bits do not depend on how many come together.
+    """
+    batch = Batch(query, key_cache, value_cache, block_table, seq_lens, query_start_loc, out, lse)
+    sizes = Sizes(U(num_heads), U(num_kv_heads), U(head_dim), U(block_size))
+    softmax = Softmax(scale, window, soft_cap)
     num_decodes, num_prefills, least_tokens = 0, 0, 1 if batch_invariant else 2
     for s in range(len(seq_lens)):
         query_len = query_start_loc[s + 1] - query_start_loc[s]
         num_decodes += query_len == 1 and not batch_invariant
         num_prefills += query_len >= least_tokens
     if num_decodes > 0:
-        attend_decode(
-            query, key_cache, value_cache, block_table, seq_lens, query_start_loc,
-            num_heads, num_kv_heads, head_dim, block_size, scale, window, soft_cap, num_threads, out, lse,
-        )  # fmt: skip
+        attend_decode(batch, sizes, softmax, num_threads)
     if num_prefills > 0:
-        attend_prefill(
-            query, key_cache, value_cache, block_table, seq_lens, query_start_loc,
-            num_heads, num_kv_heads, head_dim, block_size, scale, window, soft_cap, least_tokens, num_threads, out, lse,
-        )  # fmt: skip
+        attend_prefill(batch, sizes, softmax, least_tokens, num_threads)

@@ -17,6 +17,7 @@ from numba.core import types
 from numba.extending import overload
 
 from kernels.numba_intrinsics import INNER, compiled, exponential, fetch_add, pack_bf16_pair, prefetch, widen
+from kernels.paged_attention.cpu_batch import U, capped
 from kernels.paged_attention.cpu_decode_avx512 import (
     CHUNK,
     HEAD_DIM,
@@ -36,53 +37,44 @@ SPLIT_SIZE = 2 * CHUNK
 NO_SPLIT = -1
 """In place of a split's number: the item holds all keys of its token, so there is nothing to merge."""
 
-U = np.uintp
 MINUS_INFINITY = np.float32(-inf)
-ZERO, ONE, TWO = np.float32(0.0), np.float32(1.0), np.float32(2.0)
+ZERO, ONE = np.float32(0.0), np.float32(1.0)
 
 
 @compiled(parallel=True)
-def attend_decode(
-    query, key_cache, value_cache, block_table, seq_lens, query_start_loc,
-    num_heads, num_kv_heads, head_dim, block_size, scale, window, soft_cap, num_threads, out, lse,
-):  # fmt: skip
+def attend_decode(batch, sizes, softmax, num_threads):
     """Attend the sequences with one query token.
 
-    The parameters are those of `attend_batch` in cpu.py. Rows of `out` and `lse` of other sequences are left alone.
+    Rows of `out` and `lse` of other sequences are left alone.
     """
-    sizes = (U(num_heads), U(num_kv_heads), U(head_dim), U(block_size))
-    items, splits, num_parts = _plan_work(seq_lens, query_start_loc, window)
-    part_out = np.empty(num_parts * num_heads * head_dim, np.float32)
-    part_lse = np.empty(num_parts * num_heads, np.float32)
+    items, splits, num_parts = _plan_work(batch.seq_lens, batch.query_start_loc, softmax.window)
+    part_out = np.empty(U(num_parts) * sizes.num_heads * sizes.head_dim, np.float32)
+    part_lse = np.empty(U(num_parts) * sizes.num_heads, np.float32)
     num_claimed = np.zeros(1, np.int64)
     # The others need not be woken for little work.
-    if len(items) == 1 or np.sum(seq_lens) <= SERIAL_KEYS:
-        _run_worker(
-            query, key_cache, value_cache, block_table, sizes, scale, soft_cap, items, splits,
-            num_claimed, part_out, part_lse, out, lse,
-        )  # fmt: skip
+    if len(items) == 1 or np.sum(batch.seq_lens) <= SERIAL_KEYS:
+        _run_worker(batch, sizes, softmax, items, splits, num_claimed, part_out, part_lse)
     else:
         for _ in prange(min(num_threads, len(items))):
-            _run_worker(
-                query, key_cache, value_cache, block_table, sizes, scale, soft_cap, items, splits,
-                num_claimed, part_out, part_lse, out, lse,
-            )  # fmt: skip
+            _run_worker(batch, sizes, softmax, items, splits, num_claimed, part_out, part_lse)
 
 
 @compiled(**INNER)
 def _run_worker(
-    query, key_cache, value_cache, block_table, sizes, scale, soft_cap,
+    batch,
+    sizes,
+    softmax,
     items,  # [num_items, 6]
     splits,  # [num_splits * 3]
     num_claimed,  # [1] how many items the threads have claimed
     part_out,  # [num_parts * num_heads * head_dim]
     part_lse,  # [num_parts * num_heads]
-    out, lse,
-):  # fmt: skip
+):
     """One thread's share: the next item whenever it is free, since items differ in length and cores in speed.
 
     It claims one ahead, whose first keys are fetched while it ends the one before.
     """
+    query, key_cache, value_cache, block_table, _, _, out, lse = batch
     num_heads, _, head_dim, _ = sizes
     width = num_heads * head_dim
     query_pairs = np.empty(width // U(2), np.uint32)
@@ -99,7 +91,7 @@ def _run_worker(
         _gather_offsets(block_table, items, i, following, sizes, offsets)
         _attend_item(
             query[token * width : (token + U(1)) * width], query_pairs, key_cache, value_cache,
-            offsets, stop - start, sizes, scale, soft_cap, scores, weights,
+            offsets, stop - start, sizes, softmax, scores, weights,
             into_out[row * width : (row + U(1)) * width],
             into_lse[row * num_heads : (row + U(1)) * num_heads],
         )  # fmt: skip
@@ -154,9 +146,8 @@ def _attend_item(
     value_cache,
     offsets,  # [SPLIT_SIZE + CHUNK] where each key's row starts
     num_keys,
-    sizes,  # num_heads, num_kv_heads, head_dim, block_size
-    scale,
-    soft_cap,
+    sizes,
+    softmax,
     scores,  # scratch, [num_heads * CHUNK]
     weights,  # scratch, [num_heads * CHUNK / 2]
     out,  # [num_heads * head_dim]
@@ -175,7 +166,7 @@ def _attend_item(
         now = min(CHUNK, num_keys - first)
         _score_keys(query, query_pairs, key_cache, value_cache, offsets, U(first), now, sizes, scores)
         for row in range(num_heads):
-            _online_softmax_update(scores, U(now), scale, soft_cap, row, head_dim, row_max, row_sum, out)
+            _online_softmax_update(scores, U(now), softmax, row, head_dim, row_max, row_sum, out)
         _sum_values(scores, weights, value_cache, key_cache, offsets, U(first), now, sizes, out)
     for row in range(num_heads):
         total = row_sum[row] if row_sum[row] > ZERO else ONE
@@ -337,7 +328,7 @@ def _prefetch_row(cache, offset, row_size):
 
 
 @compiled(**INNER)
-def _online_softmax_update(scores, num_keys, scale, soft_cap, row, head_dim, row_max, row_sum, out):
+def _online_softmax_update(scores, num_keys, softmax, row, head_dim, row_max, row_sum, out):
     """Turn one row's scores into softmax weights, and bring what it summed before to the new maximum.
 
     The loops run over a whole chunk, however few its keys: a known length makes faster ones.
@@ -346,10 +337,10 @@ def _online_softmax_update(scores, num_keys, scale, soft_cap, row, head_dim, row
     for k in range(start + num_keys, start + U(CHUNK)):
         scores[k] = MINUS_INFINITY
     for k in range(start, start + U(CHUNK)):
-        scores[k] *= scale
-    if soft_cap > ZERO:
+        scores[k] *= softmax.scale
+    if softmax.soft_cap > ZERO:
         for k in range(start, start + num_keys):
-            scores[k] = soft_cap * (ONE - TWO / (ONE + exponential(TWO * scores[k] / soft_cap)))
+            scores[k] = capped(scores[k], softmax.soft_cap)
     maximum = row_max[row]
     for k in range(start, start + U(CHUNK)):
         maximum = max(maximum, scores[k])

@@ -29,7 +29,8 @@ from numba.core import cgutils, types
 from numba.core.errors import RequireLiteralValue
 from numba.extending import intrinsic
 
-LANES = 16
+from kernels.vector_builder import BYTE, FLOAT, FLOATS, INT, INTS, LANES, SHORT, SHORTS, VectorBuilder
+
 HEAD_DIM = 64
 """The one size of a head that these loops are written for."""
 CHUNK = 64
@@ -40,20 +41,11 @@ many are under way, and what was dropped would be waited for."""
 HEADS_PER_LOAD = 3
 """Query heads that share one reading. Four would fit in the registers, but groups of three and seven are common."""
 
+SECOND_LEVEL = 2
+"""LLVM's locality of a prefetch into the second level of cache."""
+
 U = np.uintp
-FLOAT, INT, SHORT, BYTE = ir.FloatType(), ir.IntType(32), ir.IntType(16), ir.IntType(8)
-FLOATS, INTS, SHORTS = (ir.VectorType(kind, LANES) for kind in (FLOAT, INT, SHORT))
 PAIRS = ir.VectorType(SHORT, 2 * LANES)
-
-
-class BFloat(ir.Type):  # type: ignore[misc]
-    """LLVM's bfloat, which llvmlite has no word for."""
-
-    def _to_string(self) -> str:
-        return "bfloat"
-
-
-BFLOATS = ir.VectorType(BFloat(), 2 * LANES)
 
 
 @cache
@@ -137,7 +129,7 @@ def score_strip(_context, query, query_at, keys, values, offsets, first, head, s
     signature = types.void(query, size, keys, values, offsets, size, size, scores, size, size, rows, dim)
 
     def generate(context, builder, signature, arguments):
-        b, query, keys, values, offsets, scores = _Vectors.open(context, builder, signature, arguments, (0, 2, 3, 4, 7))
+        b, query, keys, values, offsets, scores = _Rows.open(context, builder, signature, arguments, (0, 2, 3, 4, 7))
         _, query_at, _, _, _, first, head, _, scores_at, stride, _, _ = arguments
         width, in_bf16_pairs = dim.literal_value, query.type.pointee == INT
         size_of_query = width // 2 if in_bf16_pairs else width
@@ -149,16 +141,16 @@ def score_strip(_context, query, query_at, keys, values, offsets, first, head, s
         for k in range(STRIP_KEYS):
             this = builder.gep(offsets, [builder.add(first, first.type(k))])
             at = b.element(this, head)
-            b.prefetch(values, at, width)
-            b.prefetch(keys, b.element(builder.gep(this, [first.type(STRIP_KEYS)]), head), width)
+            b.prefetch_row(values, at, width)
+            b.prefetch_row(keys, b.element(builder.gep(this, [first.type(STRIP_KEYS)]), head), width)
             parts = b.load_bf16_pairs(keys, at, width) if in_bf16_pairs else b.row(keys, at, width)
             for waiting, numbers in zip(unmerged, queries, strict=True):
-                total = ir.Constant(FLOATS, [0.0] * LANES)
+                total = b.constant(0.0, FLOATS)
                 for part, number in zip(parts, numbers, strict=True):
                     total = b.fma(part, number, total)
                 b.horizontal_add(waiting, total)
         for row, [(_, sums)] in enumerate(unmerged):
-            b.store(sums, scores, builder.add(scores_at, builder.mul(stride, first.type(row))))
+            b.store(sums, b.gep(scores, builder.add(scores_at, builder.mul(stride, first.type(row)))))
         return context.get_dummy_value()
 
     return signature, generate
@@ -179,7 +171,7 @@ def add_value_rows(
     signature = types.void(weights, size, size, values, keys, offsets, size, size, size, size, out, size, rows, dim)
 
     def generate(context, builder, signature, arguments):
-        b, weights, values, keys, offsets, out = _Vectors.open(context, builder, signature, arguments, (0, 3, 4, 5, 10))
+        b, weights, values, keys, offsets, out = _Rows.open(context, builder, signature, arguments, (0, 3, 4, 5, 10))
         _, weights_at, stride, _, _, _, first, ahead, head, steps, _, out_at, _, _ = arguments
         width, keys_a_step = dim.literal_value, 2 if weights.type.pointee == INT else 1
         totals = []
@@ -192,19 +184,19 @@ def add_value_rows(
             rows_of_step = []
             for i in range(keys_a_step):
                 this = builder.gep(here, [steps.type(i)])
-                b.prefetch(keys, b.element(builder.gep(this, [ahead]), head), width)
-                b.prefetch(values, b.element(builder.gep(this, [ahead.type(STRIP_KEYS)]), head), width)
+                b.prefetch_row(keys, b.element(builder.gep(this, [ahead]), head), width)
+                b.prefetch_row(values, b.element(builder.gep(this, [ahead.type(STRIP_KEYS)]), head), width)
                 start = b.element(this, head)
                 load = b.load_bf16_pairs if keys_a_step == 2 else b.row
                 rows_of_step.append(load(values, start, width))
             parts = b.interleave(*rows_of_step) if keys_a_step == 2 else rows_of_step[0]
             for row in range(rows.literal_value):
                 at = builder.add(builder.add(weights_at, builder.mul(stride, stride.type(row))), loop.index)
-                weight = b.splat(builder.load(builder.gep(weights, [at])))
+                weight = b.splat(builder.load(b.gep(weights, at)), INTS if keys_a_step == 2 else FLOATS)
                 for i, part in enumerate(parts, row * len(parts)):
                     builder.store(b.fma(weight, part, builder.load(totals[i])), totals[i])
         for i, slot in enumerate(totals):
-            b.store(builder.load(slot), out, builder.add(out_at, out_at.type(i * LANES)))
+            b.store(builder.load(slot), b.gep(out, builder.add(out_at, out_at.type(i * LANES))))
         return context.get_dummy_value()
 
     return signature, generate
@@ -215,19 +207,8 @@ def _require_literals(rows, dim) -> None:
         raise RequireLiteralValue("rows and dim")
 
 
-class _Vectors:
-    """Vector instructions over an LLVM builder."""
-
-    def __init__(self, builder: Any) -> None:
-        self.builder = builder
-
-    @classmethod
-    def open(cls, context: Any, builder: Any, signature: Any, arguments: Any, arrays: tuple[int, ...]) -> list[Any]:
-        """The builder, and the data pointers of the arguments that are arrays."""
-        return [
-            cls(builder),
-            *(context.make_array(signature.args[i])(context, builder, arguments[i]).data for i in arrays),
-        ]
+class _Rows(VectorBuilder):
+    """Loads the rows of keys and values, and adds up and interleaves their registers."""
 
     def element(self, offset: Any, head: Any) -> Any:
         """Where the row whose offset is stored there has its part for one head."""
@@ -235,37 +216,22 @@ class _Vectors:
 
     def row(self, array: Any, at: Any, dim: int) -> list[Any]:
         """`dim` elements from `at` on, 16 to a register; bfloat16 bits are widened to float32."""
-        kind = ir.VectorType(array.type.pointee, LANES)
-        start = self.builder.bitcast(self.builder.gep(array, [at]), kind.as_pointer())
-        loaded = [self.builder.load(self.builder.gep(start, [INT(i)]), align=2) for i in range(dim // LANES)]
+        kind, start = ir.VectorType(array.type.pointee, LANES), self.gep(array, at)
+        loaded = [self.load(self.gep(start, i), kind) for i in range(0, dim, LANES)]
         return [self._widen(bits) for bits in loaded] if kind == SHORTS else loaded
 
     def load_bf16_pairs(self, array: Any, at: Any, dim: int) -> list[Any]:
         """`dim` bfloat16 bits from `at` on as pairs in 32-bit lanes, 16 to a register."""
-        start = self.builder.bitcast(self.builder.gep(array, [at]), INTS.as_pointer())
-        return [self.builder.load(self.builder.gep(start, [INT(i)]), align=2) for i in range(dim // (2 * LANES))]
+        start = self.gep(array, at)
+        return [self.load(self.gep(start, i), INTS) for i in range(0, dim, 2 * LANES)]
 
-    def store(self, numbers: Any, array: Any, at: Any) -> None:
-        target = self.builder.bitcast(self.builder.gep(array, [at]), FLOATS.as_pointer())
-        self.builder.store(numbers, target, align=4)
-
-    def prefetch(self, array: Any, at: Any, dim: int) -> None:
+    def prefetch_row(self, array: Any, at: Any, dim: int) -> None:
         """Start bringing `dim` elements near: blocks lie anywhere, so the processor cannot guess the next one."""
-        b, element = self.builder, array.type.pointee
+        element, start = array.type.pointee, self.gep(array, at)
         line = 64 * 8 // (32 if element == FLOAT else element.width)
-        kind = ir.FunctionType(ir.VoidType(), [BYTE.as_pointer(), INT, INT, INT])
-        function = b.module.declare_intrinsic("llvm.prefetch", [BYTE.as_pointer()], kind)
-        read, second_level, data_cache = INT(0), INT(2), INT(1)
         for i in range(0, dim, line):
-            address = b.bitcast(b.gep(array, [b.add(at, at.type(i))]), BYTE.as_pointer())
-            b.call(function, [address, read, second_level, data_cache])
-
-    def fma(self, a: Any, b: Any, acc: Any) -> Any:
-        """a * b + acc in every lane; of bfloat16 pairs, the sum of both products."""
-        if a.type == FLOATS:
-            return self._call("llvm.fma.v16f32", FLOATS, [a, b, acc])
-        pairs = [self.builder.bitcast(operand, BFLOATS) for operand in (a, b)]
-        return self._call("llvm.x86.avx512bf16.dpbf16ps.512", FLOATS, [acc, *pairs])
+            address = self.builder.bitcast(self.gep(start, i), BYTE.as_pointer())
+            self.prefetch(address, SECOND_LEVEL)
 
     def horizontal_add(self, waiting: list[tuple[int, Any]], sums: Any) -> None:
         """Add one key's lanes to those `waiting`, pairwise like the carries of a binary counter (see above)."""
@@ -289,19 +255,9 @@ class _Vectors:
             for mask in masks
         ]
 
-    def splat(self, scalar: Any) -> Any:
-        """The scalar in every lane."""
-        kind = ir.VectorType(scalar.type, LANES)
-        first = self.builder.insert_element(ir.Constant(kind, ir.Undefined), scalar, INT(0))
-        return self.builder.shuffle_vector(first, first, ir.Constant(INTS, [0] * LANES))
-
     def _widen(self, bits: Any) -> Any:
         lanes = self.builder.zext(bits, INTS)
-        return self.builder.bitcast(self.builder.shl(lanes, ir.Constant(INTS, [16] * LANES)), FLOATS)
-
-    def _call(self, name: str, result: Any, arguments: list[Any]) -> Any:
-        kind = ir.FunctionType(result, [argument.type for argument in arguments])
-        return self.builder.call(cgutils.get_or_insert_function(self.builder.module, kind, name), arguments)
+        return self.builder.bitcast(self.builder.shl(lanes, self.constant(16, INTS)), FLOATS)
 
 
 def _shuffle_masks(within_fours: bool) -> list[Any]:

@@ -22,6 +22,7 @@ import numpy as np
 from numba import prange
 
 from kernels.numba_intrinsics import INNER, compiled, exponential, fetch_add
+from kernels.paged_attention.cpu_batch import U, capped
 from kernels.paged_attention.cpu_prefill_gemm import LANES, ROWS, TILE_ROWS, VECTORS, add_panel, score_panel
 from kernels.paged_attention.cpu_prefill_tiles import (
     KEYS,
@@ -39,41 +40,10 @@ from kernels.paged_attention.cpu_prefill_tiles import (
 
 PANELS = 2
 
-U = np.uintp
 MASKED = np.float32(-1e30)
 """A hidden score, and the maximum of no scores: finite, since infinities subtracted give NaN."""
 MINUS_INFINITY = np.float32(-inf)
-ZERO, ONE, TWO = np.float32(0.0), np.float32(1.0), np.float32(2.0)
-
-
-class Batch(NamedTuple):
-    """What all bands share: the arguments of `attend_prefill`."""
-
-    query: Any
-    key_cache: Any
-    value_cache: Any
-    block_table: Any
-    seq_lens: Any
-    query_start_loc: Any
-    out: Any
-    lse: Any
-
-
-class Sizes(NamedTuple):
-    """Unsigned: a signed index would cost the inner loops a test for negative values."""
-
-    num_heads: Any
-    num_kv_heads: Any
-    head_dim: Any
-    block_size: Any
-
-
-class Softmax(NamedTuple):
-    """The numbers of the softmax: `scale` of the scores, sliding `window` in keys, `soft_cap` of the scores."""
-
-    scale: Any
-    window: Any
-    soft_cap: Any
+ZERO, ONE = np.float32(0.0), np.float32(1.0)
 
 
 class Band(NamedTuple):
@@ -95,17 +65,11 @@ class Band(NamedTuple):
 
 
 @compiled(parallel=True)
-def attend_prefill(
-    query, key_cache, value_cache, block_table, seq_lens, query_start_loc,
-    num_heads, num_kv_heads, head_dim, block_size, scale, window, soft_cap, least_tokens, num_threads, out, lse,
-):  # fmt: skip
+def attend_prefill(batch, sizes, softmax, least_tokens, num_threads):
     """Attend the sequences with `least_tokens` query tokens or more (1 for all, 2 where attend_decode takes the rest).
 
-    The parameters are those of `attend_batch` in cpu.py. Rows of `out` and `lse` of other sequences are left alone.
+    Rows of `out` and `lse` of other sequences are left alone.
     """
-    batch = Batch(query, key_cache, value_cache, block_table, seq_lens, query_start_loc, out, lse)
-    sizes = Sizes(U(num_heads), U(num_kv_heads), U(head_dim), U(block_size))
-    softmax = Softmax(scale, window, soft_cap)
     items = _plan_work(batch.query_start_loc, sizes, least_tokens)
     num_claimed = np.zeros(1, np.int64)
     for _ in prange(min(num_threads, len(items))):
@@ -260,12 +224,11 @@ def _attend_tile(sizes, softmax, band, panel, is_narrow, first, num_keys):
 
 @compiled(**INNER)
 def _scale_scores(scores, count, softmax):
-    scale, soft_cap = softmax.scale, softmax.soft_cap
     for i in range(count * U(ROWS)):
-        scores[i] *= scale
-    if soft_cap > ZERO:
+        scores[i] *= softmax.scale
+    if softmax.soft_cap > ZERO:
         for i in range(count * U(ROWS)):
-            scores[i] = soft_cap * (ONE - TWO / (ONE + exponential(TWO * scores[i] / soft_cap)))
+            scores[i] = capped(scores[i], softmax.soft_cap)
 
 
 @compiled(**INNER)

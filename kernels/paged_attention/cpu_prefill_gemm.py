@@ -31,14 +31,14 @@ from numba.core import cgutils, types
 from numba.core.errors import RequireLiteralValue
 from numba.extending import intrinsic
 
-from kernels.paged_attention.cpu_decode_avx512 import BFLOATS, has_wide_registers
+from kernels.paged_attention.cpu_decode_avx512 import has_wide_registers
+from kernels.vector_builder import FLOAT, INT, VectorBuilder
 
 LANES, VECTORS, TILE_ROWS = (16, 4, 6) if has_wide_registers() else (8, 2, 4)
 """Lanes of a register, registers side by side, tile rows in work: 24 of 32 registers hold sums, or 8 of 16."""
 ROWS = LANES * VECTORS
 
-FLOAT, WORD = ir.FloatType(), ir.IntType(32)
-FLOATS, WORDS = ir.VectorType(FLOAT, LANES), ir.VectorType(WORD, LANES)
+FLOATS, WORDS = ir.VectorType(FLOAT, LANES), ir.VectorType(INT, LANES)
 
 
 @intrinsic
@@ -52,11 +52,11 @@ def score_panel(_context, panel, panel_at, keys, keys_at, width, scores, scores_
     signature = types.void(panel, size, keys, size, size, scores, size, vectors)
 
     def generate(context, builder, signature, arguments):
-        panel, keys, scores = _data(context, builder, signature, arguments, (0, 2, 5))
+        b, panel, keys, scores = VectorBuilder.open(context, builder, signature, arguments, (0, 2, 5))
         _, panel_at, _, keys_at, width, _, scores_at, _ = arguments
-        sums = _Accumulators(builder, [[ir.Constant(FLOATS, [0.0] * LANES)] * vectors.literal_value] * TILE_ROWS)
-        sums.add_products(builder.gep(panel, [panel_at]), builder.gep(keys, [keys_at]), width, size_one(width), width)
-        sums.store(builder.gep(scores, [scores_at]))
+        sums = _Accumulators(b, [[b.constant(0.0, FLOATS)] * vectors.literal_value] * TILE_ROWS)
+        sums.add_products(b.gep(panel, panel_at), b.gep(keys, keys_at), width, size_one(width), width)
+        sums.store(b.gep(scores, scores_at))
         return context.get_dummy_value()
 
     return signature, generate
@@ -74,19 +74,16 @@ def add_panel(_context, weights, values, values_at, stride, steps, shrink, out, 
     signature = types.void(weights, values, size, size, size, shrink, out, size, vectors)
 
     def generate(context, builder, signature, arguments):
-        weights, values, shrink, out = _data(context, builder, signature, arguments, (0, 1, 5, 6))
+        b, weights, values, shrink, out = VectorBuilder.open(context, builder, signature, arguments, (0, 1, 5, 6))
         _, _, values_at, stride, steps, _, _, out_at, _ = arguments
         columns = range(vectors.literal_value)
-        out = builder.gep(out, [out_at])
-        factors = [_load(builder, shrink, i * LANES) for i in columns]
-        sums = _Accumulators(
-            builder,
-            [
-                [builder.fmul(_load(builder, out, t * ROWS + i * LANES), factors[i]) for i in columns]
-                for t in range(TILE_ROWS)
-            ],
-        )
-        sums.add_products(weights, builder.gep(values, [values_at]), size_one(stride), stride, steps)
+        out = b.gep(out, out_at)
+        factors = [_load(b, shrink, i * LANES) for i in columns]
+        scaled = [
+            [builder.fmul(_load(b, out, t * ROWS + i * LANES), factors[i]) for i in columns] for t in range(TILE_ROWS)
+        ]
+        sums = _Accumulators(b, scaled)
+        sums.add_products(weights, b.gep(values, values_at), size_one(stride), stride, steps)
         sums.store(out)
         return context.get_dummy_value()
 
@@ -107,31 +104,27 @@ def size_one(like: Any) -> Any:
 class _Accumulators:
     """TILE_ROWS rows of registers of float32 sums, of some or all VECTORS of a panel."""
 
-    def __init__(self, builder: Any, start: list[list[Any]]) -> None:
-        self.builder = builder
-        self.slots = [[cgutils.alloca_once(builder, FLOATS) for _ in row] for row in start]
-        self._each(lambda slot, t, i: builder.store(start[t][i], slot))
+    def __init__(self, vectors: VectorBuilder, start: list[list[Any]]) -> None:
+        self.vectors = vectors
+        self.slots = [[cgutils.alloca_once(vectors.builder, FLOATS) for _ in row] for row in start]
+        self._each(lambda slot, t, i: vectors.builder.store(start[t][i], slot))
 
     def add_products(self, panel: Any, tile: Any, row: Any, step: Any, steps: Any) -> None:
         """Over all steps: sums[t] += tile[t * row + s * step] * panel[s]."""
-        b = self.builder
-        with cgutils.for_range(b, steps) as loop:
-            here = b.gep(panel, [b.mul(loop.index, row.type(ROWS))])
+        b, builder = self.vectors, self.vectors.builder
+        with cgutils.for_range(builder, steps) as loop:
+            here = b.gep(panel, builder.mul(loop.index, row.type(ROWS)))
             columns = [_load(b, here, i * LANES) for i in range(len(self.slots[0]))]
-            at = b.gep(tile, [b.mul(loop.index, step)])
+            at = b.gep(tile, builder.mul(loop.index, step))
             for t, slots in enumerate(self.slots):
-                element = _splat(b, b.load(b.gep(at, [b.mul(row, row.type(t))])))
+                scalar = builder.load(b.gep(at, builder.mul(row, row.type(t))))
+                element = b.splat(scalar, ir.VectorType(scalar.type, LANES))
                 for slot, column in zip(slots, columns, strict=True):
-                    b.store(_fma(b, element, column, b.load(slot)), slot)
+                    builder.store(b.fma(element, column, builder.load(slot)), slot)
 
     def store(self, out: Any) -> None:
-        b = self.builder
-
-        def write(slot: Any, t: int, i: int) -> None:
-            target = b.bitcast(b.gep(out, [WORD(t * ROWS + i * LANES)]), FLOATS.as_pointer())
-            b.store(b.load(slot), target, align=4)
-
-        self._each(write)
+        b = self.vectors
+        self._each(lambda slot, t, i: b.store(b.builder.load(slot), b.gep(out, t * ROWS + i * LANES)))
 
     def _each(self, visit: Any) -> None:
         for t, row in enumerate(self.slots):
@@ -139,30 +132,6 @@ class _Accumulators:
                 visit(slot, t, i)
 
 
-def _fma(builder: Any, a: Any, b: Any, acc: Any) -> Any:
-    """a * b + acc in every lane; of bfloat16 pairs, the sum of both products."""
-    if a.type == FLOATS:
-        return _call(builder, f"llvm.fma.v{LANES}f32", FLOATS, [a, b, acc])
-    pairs = [builder.bitcast(operand, BFLOATS) for operand in (a, b)]
-    return _call(builder, "llvm.x86.avx512bf16.dpbf16ps.512", FLOATS, [acc, *pairs])
-
-
-def _data(context: Any, builder: Any, signature: Any, arguments: Any, positions: tuple[int, ...]) -> list[Any]:
-    """Where the arrays among the arguments begin."""
-    return [context.make_array(signature.args[i])(context, builder, arguments[i]).data for i in positions]
-
-
-def _load(b: Any, array: Any, at: int) -> Any:
-    operand_type = FLOATS if array.type.pointee == FLOAT else WORDS
-    return b.load(b.bitcast(b.gep(array, [WORD(at)]), operand_type.as_pointer()), align=4)
-
-
-def _splat(b: Any, scalar: Any) -> Any:
-    operand_type = ir.VectorType(scalar.type, LANES)
-    first = b.insert_element(ir.Constant(operand_type, ir.Undefined), scalar, WORD(0))
-    return b.shuffle_vector(first, first, ir.Constant(WORDS, [0] * LANES))
-
-
-def _call(b: Any, name: str, result: Any, arguments: list[Any]) -> Any:
-    operand_type = ir.FunctionType(result, [argument.type for argument in arguments])
-    return b.call(cgutils.get_or_insert_function(b.module, operand_type, name), arguments)
+def _load(b: VectorBuilder, array: Any, at: int) -> Any:
+    """A register of `array` from element `at` on."""
+    return b.load(b.gep(array, at), FLOATS if array.type.pointee == FLOAT else WORDS)
