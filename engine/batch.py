@@ -52,7 +52,7 @@ class BatchItem(Protocol):
 
 
 class BatchInputs:
-    """Makes one step's ModelInputs, in CPU memory. The next step's overwrite them."""
+    """Makes one step's ModelInputs, in CPU memory. They are valid until the next step is prepared."""
 
     def __init__(self, block_size: int) -> None:
         self.block_size = block_size

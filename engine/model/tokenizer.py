@@ -49,7 +49,7 @@ class Tokenizer(ABC):
         return self.piece(token_id).decode("utf-8", "backslashreplace") or f"[{token_id}]"
 
     def whole_text(self, token_id: int) -> str | None:
-        """The token's text by itself; None when its bytes are not whole characters without its neighbours'."""
+        """The token's text when its bytes are complete characters; None when they are a part of one."""
         try:
             return self.piece(token_id).decode("utf-8")
         except UnicodeDecodeError:
